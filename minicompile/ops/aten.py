@@ -1,0 +1,1 @@
+"""The ATen table: every composite, by family. Importing it registers them all."""
