@@ -194,7 +194,9 @@ def map_node(node: Node, f: Callable[[Value], Arg]) -> Node:
     args = map_values(node.args, f)
     attrs = tuple((k, map_values(v, f)) for k, v in node.attrs)
     assert isinstance(args, tuple)
-    return node if args == node.args and attrs == node.attrs else replace(node, args=args, attrs=attrs)
+    return (
+        node if args == node.args and attrs == node.attrs else replace(node, args=args, attrs=attrs)
+    )
 
 
 def substitute(graph: Graph, env: dict[str, Value], nodes: Iterable[Node]) -> Graph:

@@ -313,7 +313,7 @@ def divide(a: Index, by: int, extents: dict[str, int]) -> tuple[Index, Index]:
     whole = Index(tuple((t, c // by) for t, c in a.terms if c % by == 0), a.const // by)
     rest = Index(tuple((t, c) for t, c in a.terms if c % by), a.const % by)
     span = bounds(rest, extents)
-    if span is not None and 0 <= span[0] and span[1] < by:
+    if span is not None and span[0] >= 0 and span[1] < by:
         return whole, rest
     if not rest.terms:
         return whole, rest

@@ -160,7 +160,11 @@ def promote(*operands: TensorType | DType | bool | int | float | complex) -> DTy
         if result is None:
             result = best[rank]
         elif _category(best[rank]) > _category(result):
-            result = torch.promote_types(result, best[rank]) if rank < 2 else _default(result, best[rank])
+            result = (
+                torch.promote_types(result, best[rank])
+                if rank < 2
+                else _default(result, best[rank])
+            )
     assert result is not None, "promote() needs at least one operand"
     return from_torch(result)
 
@@ -180,13 +184,19 @@ def _rank(x: TensorType | DType | bool | int | float | complex) -> tuple[int, to
 
 
 def _category(dtype: torch.dtype) -> int:
-    return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype == torch.bool else 1
+    return (
+        3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype == torch.bool else 1
+    )
 
 
 def _default(have: torch.dtype, number: torch.dtype) -> torch.dtype:
     """A Python number of a higher category takes the default dtype of its category."""
     if number.is_complex:
-        return torch.promote_types(have, torch.complex64) if have.is_floating_point else (
-            torch.complex64 if torch.get_default_dtype() != torch.float64 else torch.complex128
+        return (
+            torch.promote_types(have, torch.complex64)
+            if have.is_floating_point
+            else (
+                torch.complex64 if torch.get_default_dtype() != torch.float64 else torch.complex128
+            )
         )
     return torch.get_default_dtype() if number.is_floating_point else number

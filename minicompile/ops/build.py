@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from minicompile.ir.graph import Arg, Node, Value, map_values
-from minicompile.ir.types import DType, Dim, Shape, TensorType
+from minicompile.ir.types import Dim, DType, Shape, TensorType
 from minicompile.ops.registry import PRIMITIVES, Kind
 
 _current: contextvars.ContextVar[Builder | None] = contextvars.ContextVar("builder", default=None)
@@ -47,7 +47,9 @@ class Builder:
             if not self._taken(name):
                 return name
 
-    def add(self, op: str, args: tuple[Arg, ...], attrs: dict[str, Arg], type: TensorType) -> Handle:
+    def add(
+        self, op: str, args: tuple[Arg, ...], attrs: dict[str, Arg], type: TensorType
+    ) -> Handle:
         value = Value(self.fresh(), type)
         self.nodes.append(Node(op, args, tuple(attrs.items()), (value,)))
         return Handle(value)

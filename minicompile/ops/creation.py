@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 
+from minicompile.ir.loop import Const, Expr, IndexValue
 from minicompile.ir.types import DType, Shape, TensorType, i64
 from minicompile.ops.registry import Kind, primitive
 
@@ -12,12 +16,17 @@ def _full(*, shape: Shape, value: bool | int | float, dtype: DType) -> TensorTyp
     return TensorType(dtype, tuple(shape))
 
 
+def _full_element(attrs: Mapping[str, Any], out: Any) -> Expr:
+    return Const(attrs["value"], attrs["dtype"])
+
+
 full = primitive(
     "full",
     Kind.CREATION,
     _full,
     lambda shape, value, dtype: torch.full(shape, value, dtype=dtype.torch),
     "The constant `value` everywhere.",
+    element=_full_element,
 )
 
 
@@ -33,6 +42,15 @@ def _iota_meaning(shape: tuple[int, ...], dim: int) -> torch.Tensor:
     return torch.arange(shape[dim]).reshape(view).expand(shape)
 
 
+def _iota_element(attrs: Mapping[str, Any], out: Any) -> Expr:
+    return IndexValue(out[attrs["dim"]])
+
+
 iota = primitive(
-    "iota", Kind.CREATION, _iota, _iota_meaning, "The index along axis `dim`, as i64: 0, 1, 2, ..."
+    "iota",
+    Kind.CREATION,
+    _iota,
+    _iota_meaning,
+    "The index along axis `dim`, as i64: 0, 1, 2, ...",
+    element=_iota_element,
 )

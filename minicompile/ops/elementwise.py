@@ -61,9 +61,7 @@ def _binary(
 
 def _compare(name: str, meaning: Any, infix: str) -> Any:
     doc = f"a {infix} b, as bool; false when a float operand is NaN (except !=)."
-    return primitive(
-        name, Kind.ELEMENTWISE, _predicate, meaning, doc, infix=infix, domain="fiub"
-    )
+    return primitive(name, Kind.ELEMENTWISE, _predicate, meaning, doc, infix=infix, domain="fiub")
 
 
 add = _binary("add", torch.add, "a + b; integers wrap around.", "+")
@@ -106,7 +104,9 @@ bitand = _binary("bitand", torch.bitwise_and, "Bitwise and; on bool, logical.", 
 bitor = _binary("bitor", torch.bitwise_or, "Bitwise or; on bool, logical.", "|", domain="iub")
 bitxor = _binary("bitxor", torch.bitwise_xor, "Bitwise xor; on bool, logical.", "^", domain="iub")
 bitnot = _unary("bitnot", torch.bitwise_not, "Bitwise not; on bool, logical.", domain="iub")
-shl = _binary("shl", torch.bitwise_left_shift, "a << b as PyTorch's kernel does it.", "<<", domain="iu")
+shl = _binary(
+    "shl", torch.bitwise_left_shift, "a << b as PyTorch's kernel does it.", "<<", domain="iu"
+)
 shr = _binary("shr", torch.bitwise_right_shift, "a >> b, arithmetic.", ">>", domain="iu")
 
 neg = _unary("neg", torch.neg, "-a.", domain="fiu")

@@ -69,7 +69,7 @@ def _gather_meaning(x: torch.Tensor, *indices: torch.Tensor, dims: Any) -> torch
 
 def _check_bounds(x: torch.Tensor, indices: tuple[torch.Tensor, ...], dims: Any) -> None:
     for index, d in zip(indices, dims):
-        if index.numel() and not (0 <= int(index.min()) and int(index.max()) < x.shape[d]):
+        if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < x.shape[d]):
             raise IndexError(f"index out of range in an axis of size {x.shape[d]}")
 
 

@@ -7,13 +7,15 @@ choose: which operand, inside or outside).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from minicompile.ir.types import Shape, TensorType
-from minicompile.ops.registry import Kind, primitive
+from minicompile.ir.loop import Index, add, divide, ix, times
+from minicompile.ir.types import Shape, TensorType, contiguous_strides
+from minicompile.ops.registry import Arm, Kind, Read, primitive
 
 
 def _need(ok: bool, message: str) -> None:
@@ -36,12 +38,23 @@ def _broadcast_meaning(x: torch.Tensor, shape: Any, dims: tuple[int, ...]) -> to
     return x.permute(order).reshape(view).expand(shape)
 
 
+Attrs = Mapping[str, Any]
+Extents = dict[str, int]
+
+
+def _read_broadcast(xs: Sequence[TensorType], attrs: Attrs, out: Any, extents: Extents) -> Read:
+    x, shape = xs[0], attrs["shape"]
+    index = [out[d] if n == shape[d] else Index() for d, n in zip(attrs["dims"], x.shape)]
+    return Read((Arm(0, tuple(index)),))
+
+
 broadcast = primitive(
     "broadcast",
     Kind.LAYOUT,
     _broadcast,
     _broadcast_meaning,
     "Axis i of x becomes axis dims[i] of the result; the other axes repeat it, as do axes of size 1.",
+    read=_read_broadcast,
 )
 
 
@@ -50,12 +63,20 @@ def _permute(x: TensorType, *, dims: tuple[int, ...]) -> TensorType:
     return x.with_shape(tuple(x.shape[d] for d in dims))
 
 
+def _read_permute(xs: Sequence[TensorType], attrs: Attrs, out: Any, extents: Extents) -> Read:
+    index = [Index()] * xs[0].ndim
+    for i, d in zip(out, attrs["dims"]):
+        index[d] = i
+    return Read((Arm(0, tuple(index)),))
+
+
 permute = primitive(
     "permute",
     Kind.LAYOUT,
     _permute,
     lambda x, dims: x.permute(dims),
     "Axis i of the result is axis dims[i] of x.",
+    read=_read_permute,
 )
 
 
@@ -64,12 +85,44 @@ def _reshape(x: TensorType, *, shape: tuple[int, ...]) -> TensorType:
     return x.with_shape(shape)
 
 
+def _read_reshape(xs: Sequence[TensorType], attrs: Attrs, out: Any, extents: Extents) -> Read:
+    """Row-major position of the output index, taken apart by the strides of x.
+
+    Runs of axes that both shapes share, counted from the left, are passed through untouched.
+    """
+    old, new = xs[0].dims, tuple(attrs["shape"])
+    index: list[Index] = []
+    a = b = 0
+    while a < len(old) or b < len(new):
+        # the shortest run of axes on each side with the same number of elements
+        ra, rb = [a], [b]
+        na, nb = old[a] if a < len(old) else 1, new[b] if b < len(new) else 1
+        while na != nb:
+            if na < nb:
+                ra.append(ra[-1] + 1)
+                na *= old[ra[-1]]
+            else:
+                rb.append(rb[-1] + 1)
+                nb *= new[rb[-1]]
+        sizes = [new[d] for d in rb if d < len(new)]
+        flat = Index()
+        for d, step in zip((d for d in rb if d < len(new)), contiguous_strides(tuple(sizes))):
+            flat = add(flat, out[d], step)
+        inner = [old[d] for d in ra if d < len(old)]
+        for step in contiguous_strides(tuple(inner)):
+            quotient, flat = divide(flat, step, extents)
+            index.append(quotient)
+        a, b = ra[-1] + 1, rb[-1] + 1
+    return Read((Arm(0, tuple(index)),))
+
+
 reshape = primitive(
     "reshape",
     Kind.LAYOUT,
     _reshape,
     lambda x, shape: x.reshape(shape),
     "The same elements, in row-major order, with another shape.",
+    read=_read_reshape,
 )
 
 
@@ -82,12 +135,18 @@ def _slice(
     return x.with_shape(tuple(-(-(b - a) // s) for a, b, s in zip(starts, stops, steps)))
 
 
+def _read_slice(xs: Sequence[TensorType], attrs: Attrs, out: Any, extents: Extents) -> Read:
+    ranges = zip(out, attrs["starts"], attrs["steps"])
+    return Read((Arm(0, tuple(add(ix(const=a), i, s) for i, a, s in ranges)),))
+
+
 slice_ = primitive(
     "slice",
     Kind.LAYOUT,
     _slice,
     lambda x, starts, stops, steps: x[tuple(map(slice, starts, stops, steps))],
     "x[starts:stops:steps], axis by axis; 0 <= start <= stop <= size, step > 0.",
+    read=_read_slice,
 )
 
 
@@ -104,12 +163,20 @@ def _pad_meaning(x: torch.Tensor, low: Any, high: Any, value: Any) -> torch.Tens
     return F.pad(x, margins, value=value)
 
 
+def _read_pad(xs: Sequence[TensorType], attrs: Attrs, out: Any, extents: Extents) -> Read:
+    index = tuple(add(i, ix(const=-a)) for i, a in zip(out, attrs["low"]))
+    margins = zip(attrs["low"], attrs["high"])
+    conds = tuple((0, i, n) for i, n, m in zip(index, xs[0].dims, margins) if m != (0, 0))
+    return Read((Arm(0, index, conds),), attrs["value"])
+
+
 pad = primitive(
     "pad",
     Kind.LAYOUT,
     _pad,
     _pad_meaning,
     "low[i] before and high[i] after axis i, filled with the constant `value`.",
+    read=_read_pad,
 )
 
 
@@ -118,8 +185,19 @@ def _flip(x: TensorType, *, dims: tuple[int, ...]) -> TensorType:
     return x.pure()
 
 
+def _read_flip(xs: Sequence[TensorType], attrs: Attrs, out: Any, extents: Extents) -> Read:
+    n = xs[0].dims
+    index = (add(ix(const=n[d] - 1), i, -1) if d in attrs["dims"] else i for d, i in enumerate(out))
+    return Read((Arm(0, tuple(index)),))
+
+
 flip = primitive(
-    "flip", Kind.LAYOUT, _flip, lambda x, dims: x.flip(dims), "The axes `dims` read backwards."
+    "flip",
+    Kind.LAYOUT,
+    _flip,
+    lambda x, dims: x.flip(dims),
+    "The axes `dims` read backwards.",
+    read=_read_flip,
 )
 
 
@@ -147,6 +225,14 @@ def _window_meaning(
     return x
 
 
+def _read_window(xs: Sequence[TensorType], attrs: Attrs, out: Any, extents: Extents) -> Read:
+    n = xs[0].ndim
+    index = list(out[:n])
+    for k, (d, s, dil) in enumerate(zip(attrs["dims"], attrs["strides"], attrs["dilations"])):
+        index[d] = add(times(index[d], s), out[n + k], dil)
+    return Read((Arm(0, tuple(index)),))
+
+
 window = primitive(
     "window",
     Kind.LAYOUT,
@@ -154,6 +240,7 @@ window = primitive(
     _window_meaning,
     "Sliding windows: result[..., p, ..., k] = x[..., p*stride + k*dilation, ...]. For each of `dims`, the "
     "axis counts positions and a new axis at the end (in order) counts the elements of the window.",
+    read=_read_window,
 )
 
 
@@ -168,10 +255,21 @@ def _concat(*xs: TensorType, dim: int) -> TensorType:
     return first.with_shape(tuple(shape))
 
 
+def _read_concat(xs: Sequence[TensorType], attrs: Attrs, out: Any, extents: Extents) -> Read:
+    dim, start, arms = attrs["dim"], 0, []
+    for k, x in enumerate(xs):
+        here = add(out[dim], ix(const=-start))
+        conds = ((0, here, x.dims[dim]),) if k < len(xs) - 1 else ()
+        arms.append(Arm(k, (*out[:dim], here, *out[dim + 1 :]), conds))
+        start += x.dims[dim]
+    return Read(tuple(arms))
+
+
 concat = primitive(
     "concat",
     Kind.LAYOUT,
     _concat,
     lambda *xs, dim: torch.cat(xs, dim),
     "The operands one after the other along axis `dim`.",
+    read=_read_concat,
 )

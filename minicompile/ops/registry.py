@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from minicompile.ir.loop import Expr, Index
 from minicompile.ir.types import DType, TensorType
 
 
@@ -53,6 +54,8 @@ class Primitive:
     flops     rough cost of one element, in additions (exp counts 10): for fusion and for floors
     combine   reductions, scans, scatters: the name of the combining op (add, mul, max, min, or, and, set)
     domain    dtype kinds the op is defined on, of "fiub" (see DType.kind); casts make up for the rest
+    read      layouts: (operand types, attrs, output index, extents of its variables) -> Read
+    element   creations: (attrs, output index) -> loop expression
     """
 
     name: str
@@ -65,6 +68,25 @@ class Primitive:
     combine: str = ""
     domain: str = "fiub"
     samples: tuple[Sample, ...] = ()
+    read: Callable[..., Read] | None = None
+    element: Callable[..., Expr] | None = None
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Read operand number `operand` at `index`, where every ``lo <= i < hi`` of `conds` holds."""
+
+    operand: int
+    index: tuple[Index, ...]
+    conds: tuple[tuple[int, Index, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Read:
+    """How a layout reads its operands: the first arm whose conditions hold, else the constant `other`."""
+
+    arms: tuple[Arm, ...]
+    other: bool | int | float | None = None
 
 
 @dataclass(frozen=True)
