@@ -56,7 +56,7 @@ class TorchConst:
 
 
 Arg: TypeAlias = Union[
-    Value, bool, int, float, complex, str, None, DType, TorchConst, "tuple[Arg, ...]"
+    Value, bool, int, float, complex, str, DType, TorchConst, "tuple[Arg, ...]", None
 ]
 
 

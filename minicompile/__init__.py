@@ -1,0 +1,1 @@
+"""minicompile: a readable reference compiler for PyTorch models."""
