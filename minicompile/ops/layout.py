@@ -123,6 +123,7 @@ reshape = primitive(
     lambda x, shape: x.reshape(shape),
     "The same elements, in row-major order, with another shape.",
     read=_read_reshape,
+    row_major=True,
 )
 
 

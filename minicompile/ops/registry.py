@@ -56,6 +56,7 @@ class Primitive:
     domain    dtype kinds the op is defined on, of "fiub" (see DType.kind); casts make up for the rest
     read      layouts: (operand types, attrs, output index, extents of its variables) -> Read
     element   creations: (attrs, output index) -> loop expression
+    row_major layouts: keeps the elements in row-major order, so on contiguous memory it is free
     """
 
     name: str
@@ -70,6 +71,7 @@ class Primitive:
     samples: tuple[Sample, ...] = ()
     read: Callable[..., Read] | None = None
     element: Callable[..., Expr] | None = None
+    row_major: bool = False
 
 
 @dataclass(frozen=True)
