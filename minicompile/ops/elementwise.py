@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from minicompile.ir.types import DType, TensorType, bool_
-from minicompile.ops.registry import Kind, primitive
+from minicompile.ops.registry import Emitter, Kind, primitive
 
 
 def _common(args: tuple[Any, ...]) -> TensorType:
@@ -47,19 +47,19 @@ def _cast(x: TensorType, *, dtype: DType) -> TensorType:
     return x.pure().with_dtype(dtype)
 
 
-def _unary(name: str, meaning: Any, doc: str, flops: int = 1, domain: str = "f") -> Any:
+def _unary(name: str, meaning: Any, doc: str, flops: int = 1, domain: str = "f") -> Emitter:
     return primitive(name, Kind.ELEMENTWISE, _same, meaning, doc, flops=flops, domain=domain)
 
 
 def _binary(
     name: str, meaning: Any, doc: str, infix: str = "", flops: int = 1, domain: str = "fiu"
-) -> Any:
+) -> Emitter:
     return primitive(
         name, Kind.ELEMENTWISE, _same, meaning, doc, infix=infix, flops=flops, domain=domain
     )
 
 
-def _compare(name: str, meaning: Any, infix: str) -> Any:
+def _compare(name: str, meaning: Any, infix: str) -> Emitter:
     doc = f"a {infix} b, as bool; false when a float operand is NaN (except !=)."
     return primitive(name, Kind.ELEMENTWISE, _predicate, meaning, doc, infix=infix, domain="fiub")
 
@@ -153,7 +153,7 @@ signbit = primitive(
 def _where_meaning(cond: torch.Tensor, a: Any, b: Any) -> torch.Tensor:
     dtype = next(x.dtype for x in (a, b) if isinstance(x, torch.Tensor))
     pick = [x if isinstance(x, torch.Tensor) else torch.tensor(x, dtype=dtype) for x in (a, b)]
-    return torch.where(cond, *pick)
+    return torch.where(cond, pick[0], pick[1])
 
 
 where = primitive(

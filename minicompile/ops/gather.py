@@ -64,7 +64,8 @@ def _subscripts(x: torch.Tensor, indices: tuple[torch.Tensor, ...], dims: Any) -
 def _gather_meaning(x: torch.Tensor, *indices: torch.Tensor, dims: Any) -> torch.Tensor:
     _check_bounds(x, indices, dims)
     moved, subscript = _subscripts(x, indices, dims)
-    return moved[subscript]
+    picked: torch.Tensor = moved[subscript]
+    return picked
 
 
 def _check_bounds(x: torch.Tensor, indices: tuple[torch.Tensor, ...], dims: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from minicompile.ir.types import TensorType
-from minicompile.ops.registry import Kind, primitive
+from minicompile.ops.registry import Emitter, Kind, primitive
 
 
 def _reduced(x: TensorType, *, dims: tuple[int, ...]) -> TensorType:
@@ -32,7 +32,7 @@ def _over_axes(f: Callable[..., Any]) -> Callable[..., torch.Tensor]:
     return meaning
 
 
-def _reduction(name: str, f: Callable[..., Any], combine: str, doc: str, domain: str) -> Any:
+def _reduction(name: str, f: Callable[..., Any], combine: str, doc: str, domain: str) -> Emitter:
     return primitive(
         name, Kind.REDUCTION, _reduced, _over_axes(f), doc, combine=combine, domain=domain
     )
@@ -72,7 +72,7 @@ def _scanned(x: TensorType, *, dim: int) -> TensorType:
     return x.pure()
 
 
-def _scan(name: str, f: Callable[..., torch.Tensor], combine: str, doc: str) -> Any:
+def _scan(name: str, f: Callable[..., torch.Tensor], combine: str, doc: str) -> Emitter:
     return primitive(
         name, Kind.SCAN, _scanned, lambda x, dim: f(x, dim), doc, combine=combine, domain="fiu"
     )

@@ -11,12 +11,15 @@ import enum
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import torch
 
 from minicompile.ir.loop import Expr, Index
 from minicompile.ir.types import DType, TensorType
+
+if TYPE_CHECKING:
+    from minicompile.ops.build import Handle
 
 
 class Kind(enum.Enum):
@@ -109,6 +112,7 @@ PRIMITIVES: dict[str, Primitive] = {}
 COMPOSITES: dict[str, Composite] = {}  # by overload
 
 F = TypeVar("F", bound=Callable[..., Any])
+Emitter: TypeAlias = "Callable[..., Handle]"  # emits one primitive: Handles and literals in
 
 
 def primitive(
@@ -118,14 +122,14 @@ def primitive(
     meaning: Callable[..., torch.Tensor],
     doc: str,
     **fields: Any,
-) -> Callable[..., Any]:
+) -> Emitter:
     """Register a primitive; returns the function that emits it (see ops.build)."""
     if name in PRIMITIVES:
         raise ValueError(f"primitive {name} is registered twice")
     PRIMITIVES[name] = Primitive(name, kind, infer, meaning, doc, **fields)
     from minicompile.ops.build import emit
 
-    def emitter(*args: Any, **attrs: Any) -> Any:
+    def emitter(*args: Any, **attrs: Any) -> Handle:
         return emit(name, *args, **attrs)
 
     emitter.__name__, emitter.__doc__ = name, doc
