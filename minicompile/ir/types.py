@@ -146,30 +146,23 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 def promote(*operands: TensorType | DType | bool | int | float | complex) -> DType:
     """PyTorch's result type of tensors and Python scalars (``torch.result_type``).
 
-    A tensor with dimensions outranks a 0-d tensor outranks a Python number *of the same or a lower
-    category* (bool < integer < float < complex); within the winning rank, dtypes promote pairwise.
-    A bare DType counts as a tensor with dimensions.
-    Source: c10/core/ScalarType.cpp and aten/src/ATen/native/TypeProperties.cpp.
+    Within each rank (tensors with dimensions, 0-d tensors, Python numbers) dtypes promote pairwise; a
+    lower rank counts only where its category (bool < integer < float < complex) is higher.
+    A bare DType counts as a tensor with dimensions. KeyError if the result is no DType (complex32).
+    Source: update_result_type_state and combine_categories in aten/src/ATen/native/TypeProperties.cpp.
     """
-    best: dict[int, torch.dtype] = {}
+    best: list[torch.dtype | None] = [None, None, None]
     for x in operands:
         rank, dtype = _rank(x)
-        best[rank] = torch.promote_types(best[rank], dtype) if rank in best else dtype
-    result: torch.dtype | None = None
-    for rank in sorted(best):
-        if result is None:
-            result = best[rank]
-        elif _category(best[rank]) > _category(result):
-            result = (
-                torch.promote_types(result, best[rank])
-                if rank < 2
-                else _default(result, best[rank])
-            )
+        have = best[rank]
+        best[rank] = dtype if have is None else torch.promote_types(have, dtype)
+    result = _combine(best[0], _combine(best[1], best[2]))
     assert result is not None, "promote() needs at least one operand"
     return from_torch(result)
 
 
 def _rank(x: TensorType | DType | bool | int | float | complex) -> tuple[int, torch.dtype]:
+    """Rank (0 with dimensions, 1 zero-dimensional, 2 Python number) and dtype of an operand."""
     if isinstance(x, DType):
         return 0, x.torch
     if isinstance(x, TensorType):
@@ -178,25 +171,16 @@ def _rank(x: TensorType | DType | bool | int | float | complex) -> tuple[int, to
         return 2, torch.bool
     if isinstance(x, int):
         return 2, torch.int64
-    if isinstance(x, complex):
-        return 2, torch.complex128
-    return 2, torch.float64
+    default = torch.get_default_dtype()
+    return 2, (default.to_complex() if isinstance(x, complex) else default)
 
 
-def _category(dtype: torch.dtype) -> int:
-    return (
-        3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype == torch.bool else 1
-    )
-
-
-def _default(have: torch.dtype, number: torch.dtype) -> torch.dtype:
-    """A Python number of a higher category takes the default dtype of its category."""
-    if number.is_complex:
-        return (
-            torch.promote_types(have, torch.complex64)
-            if have.is_floating_point
-            else (
-                torch.complex64 if torch.get_default_dtype() != torch.float64 else torch.complex128
-            )
-        )
-    return torch.get_default_dtype() if number.is_floating_point else number
+def _combine(higher: torch.dtype | None, lower: torch.dtype | None) -> torch.dtype | None:
+    """The dtype of a higher and a lower rank together."""
+    if higher is None or lower is None or higher.is_complex:
+        return lower if higher is None else higher
+    if higher.is_floating_point:
+        return higher.to_complex() if lower.is_complex else higher
+    if higher == torch.bool or lower.is_floating_point or lower.is_complex:
+        return torch.promote_types(higher, lower)
+    return higher

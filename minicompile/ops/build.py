@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from minicompile.errors import NotNative
 from minicompile.ir.graph import Arg, Node, Value, map_values
 from minicompile.ir.types import Dim, DType, Shape, TensorType
 from minicompile.ops.registry import PRIMITIVES, Kind
@@ -146,8 +147,17 @@ def emit(op: str, *args: Any, **attrs: Any) -> Handle:
         args = broadcast_all(*args)
     plain = tuple(unwrap(a) for a in args)
     plain_attrs = {k: unwrap(v) for k, v in attrs.items()}
+    check_domain(op, *(a.dtype for a in args if isinstance(a, Handle)))
     type = entry.infer(*(types_of(a) for a in plain), **plain_attrs)
+    check_domain(op, type.dtype, domain="fiub")
     return builder().add(op, plain, plain_attrs, type)
+
+
+def check_domain(op: str, *dtypes: DType, domain: str = "") -> None:
+    """NotNative when the primitive is not defined on a dtype: the ATen op then stays Extern."""
+    for dtype in dtypes:
+        if dtype.kind not in (domain or PRIMITIVES[op].domain):
+            raise NotNative(f"{op} is not defined on {dtype}")
 
 
 def unwrap(a: Any) -> Any:

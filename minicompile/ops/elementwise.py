@@ -7,6 +7,7 @@ cast back, so that there is one rounding, as in PyTorch's kernels.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -47,6 +48,18 @@ def _cast(x: TensorType, *, dtype: DType) -> TensorType:
     return x.pure().with_dtype(dtype)
 
 
+def _with_constants(f: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """f with Python numbers made constants of the tensor operands' dtype."""
+
+    def meaning(*args: Any) -> torch.Tensor:
+        dtype = next(a.dtype for a in args if isinstance(a, torch.Tensor))
+        return f(
+            *(a if isinstance(a, torch.Tensor) else torch.tensor(a, dtype=dtype) for a in args)
+        )
+
+    return meaning
+
+
 def _unary(name: str, meaning: Any, doc: str, flops: int = 1, domain: str = "f") -> Emitter:
     return primitive(name, Kind.ELEMENTWISE, _same, meaning, doc, flops=flops, domain=domain)
 
@@ -54,14 +67,16 @@ def _unary(name: str, meaning: Any, doc: str, flops: int = 1, domain: str = "f")
 def _binary(
     name: str, meaning: Any, doc: str, infix: str = "", flops: int = 1, domain: str = "fiu"
 ) -> Emitter:
+    constants = _with_constants(meaning)
     return primitive(
-        name, Kind.ELEMENTWISE, _same, meaning, doc, infix=infix, flops=flops, domain=domain
+        name, Kind.ELEMENTWISE, _same, constants, doc, infix=infix, flops=flops, domain=domain
     )
 
 
 def _compare(name: str, meaning: Any, infix: str) -> Emitter:
     doc = f"a {infix} b, as bool; false when a float operand is NaN (except !=)."
-    return primitive(name, Kind.ELEMENTWISE, _predicate, meaning, doc, infix=infix, domain="fiub")
+    constants = _with_constants(meaning)
+    return primitive(name, Kind.ELEMENTWISE, _predicate, constants, doc, infix=infix, domain="fiub")
 
 
 add = _binary("add", torch.add, "a + b; integers wrap around.", "+")
@@ -70,22 +85,35 @@ mul = _binary("mul", torch.mul, "a * b; integers wrap around.", "*")
 div = _binary("div", torch.true_divide, "a / b, floats only.", "/", flops=4, domain="f")
 floor_div = _binary(
     "floor_div",
-    lambda a, b: torch.div(a, b, rounding_mode="floor"),
-    "floor(a / b), Python's //; an integer divided by zero gives 0 (the caller checks).",
+    torch.floor_divide,
+    "floor(a / b), Python's //, integers only; the caller makes sure that b is not 0.",
     "//",
     flops=8,
+    domain="iu",
 )
 trunc_div = _binary(
     "trunc_div",
     lambda a, b: torch.div(a, b, rounding_mode="trunc"),
-    "a / b rounded towards zero, as in C.",
+    "a / b rounded towards zero, as in C, integers only; the caller makes sure that b is not 0.",
     flops=8,
+    domain="iu",
 )
 remainder = _binary(
-    "remainder", torch.remainder, "Python's %: the result has the sign of b.", "%", flops=8
+    "remainder",
+    torch.remainder,
+    "Python's %, integers only: the result has the sign of b; the caller makes sure that b is not 0.",
+    "%",
+    flops=8,
+    domain="iu",
 )
-fmod = _binary("fmod", torch.fmod, "C's %: the result has the sign of a.", flops=8)
-pow = _binary("pow", torch.pow, "a ** b.", "**", flops=30)
+fmod = _binary("fmod", torch.fmod, "C's fmod and %: the result has the sign of a.", flops=8)
+pow = _binary(
+    "pow",
+    torch.pow,
+    "a ** b. Integers wrap around; a negative integer exponent gives 0, except for 1 and -1.",
+    "**",
+    flops=30,
+)
 maximum = _binary("maximum", torch.maximum, "The larger one; NaN if either is.", domain="fiub")
 minimum = _binary("minimum", torch.minimum, "The smaller one; NaN if either is.", domain="fiub")
 atan2 = _binary("atan2", torch.atan2, "The angle of (b, a), in radians.", flops=20, domain="f")
@@ -105,13 +133,23 @@ bitor = _binary("bitor", torch.bitwise_or, "Bitwise or; on bool, logical.", "|",
 bitxor = _binary("bitxor", torch.bitwise_xor, "Bitwise xor; on bool, logical.", "^", domain="iub")
 bitnot = _unary("bitnot", torch.bitwise_not, "Bitwise not; on bool, logical.", domain="iub")
 shl = _binary(
-    "shl", torch.bitwise_left_shift, "a << b as PyTorch's kernel does it.", "<<", domain="iu"
+    "shl",
+    torch.bitwise_left_shift,
+    "a << b; 0 when b is negative or not below the width.",
+    "<<",
+    domain="iu",
 )
-shr = _binary("shr", torch.bitwise_right_shift, "a >> b, arithmetic.", ">>", domain="iu")
+shr = _binary(
+    "shr",
+    torch.bitwise_right_shift,
+    "a >> b, arithmetic; b outside 0 ... width-1 fills with the sign.",
+    ">>",
+    domain="iu",
+)
 
 neg = _unary("neg", torch.neg, "-a.", domain="fiu")
 abs = _unary("abs", torch.abs, "|a|.", domain="fiu")
-sign = _unary("sign", torch.sign, "-1, 0 or 1; 0 for NaN, as PyTorch.", domain="fiub")
+sign = _unary("sign", torch.sign, "-1, 0 or 1; 0 for NaN, as PyTorch.", domain="fiu")
 sqrt = _unary("sqrt", torch.sqrt, "Square root, correctly rounded.", flops=6)
 rsqrt = _unary("rsqrt", torch.rsqrt, "1 / sqrt(a).", flops=8)
 reciprocal = _unary("reciprocal", torch.reciprocal, "1 / a.", flops=4)
@@ -151,9 +189,7 @@ signbit = primitive(
 
 
 def _where_meaning(cond: torch.Tensor, a: Any, b: Any) -> torch.Tensor:
-    dtype = next(x.dtype for x in (a, b) if isinstance(x, torch.Tensor))
-    pick = [x if isinstance(x, torch.Tensor) else torch.tensor(x, dtype=dtype) for x in (a, b)]
-    return torch.where(cond, pick[0], pick[1])
+    return _with_constants(lambda x, y: torch.where(cond, x, y))(a, b)
 
 
 where = primitive(

@@ -21,32 +21,29 @@ def _reduced(x: TensorType, *, dims: tuple[int, ...]) -> TensorType:
     return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in dims))
 
 
-def _over_axes(f: Callable[..., Any]) -> Callable[..., torch.Tensor]:
-    """A reference that reduces one axis after the other, from the last; no axes: x itself."""
+def _over_axes(f: Callable[..., Any], combine: str) -> Callable[..., torch.Tensor]:
+    """A reference that reduces one axis after the other, from the last; no axes: x itself.
+
+    Over an axis of size 0 it gives the neutral element of `combine` (-inf for max).
+    """
 
     def meaning(x: torch.Tensor, dims: tuple[int, ...]) -> torch.Tensor:
         for d in sorted(dims, reverse=True):
-            x = f(x, d)
+            shape = (*x.shape[:d], *x.shape[d + 1 :])
+            neutral = identity(combine, from_torch(x.dtype))
+            x = f(x, d) if x.shape[d] else torch.full(shape, neutral, dtype=x.dtype)
         return x
 
     return meaning
 
 
-def _reduction(name: str, f: Callable[..., Any], combine: str, doc: str, domain: str) -> Emitter:
-    return primitive(
-        name, Kind.REDUCTION, _reduced, _over_axes(f), doc, combine=combine, domain=domain
-    )
+def _reduction(name: str, f: Callable[..., Any], combine: str, doc: str, domain: str) -> Any:
+    meaning = _over_axes(f, combine)
+    return primitive(name, Kind.REDUCTION, _reduced, meaning, doc, combine=combine, domain=domain)
 
 
 def _sum(x: torch.Tensor, dims: tuple[int, ...]) -> torch.Tensor:
     return x.sum(dims, dtype=x.dtype) if dims else x
-
-
-def _extreme(f: Callable[..., torch.Tensor]) -> Callable[[torch.Tensor, int], torch.Tensor]:
-    def one_axis(x: torch.Tensor, d: int) -> torch.Tensor:
-        return f(x, d)
-
-    return one_axis
 
 
 reduce_sum = primitive(
