@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from minicompile.ir.types import TensorType
+from minicompile.ir.types import TensorType, from_torch
 from minicompile.ops.registry import Emitter, Kind, primitive
 
 
