@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from minicompile.ir.types import TensorType, from_torch
-from minicompile.ops.registry import Emitter, Kind, primitive
+from minicompile.ops.registry import Emitter, Kind, identity, primitive
 
 
 def _reduced(x: TensorType, *, dims: tuple[int, ...]) -> TensorType:
