@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import torch
 
 from minicompile.ir.loop import Expr, Index
+from minicompile.ir.optable import OPS
 from minicompile.ir.types import DType, TensorType
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def primitive(
     """Register a primitive; returns the function that emits it (see ops.build)."""
     if name in PRIMITIVES:
         raise ValueError(f"primitive {name} is registered twice")
-    PRIMITIVES[name] = Primitive(name, kind, infer, meaning, doc, **fields)
+    PRIMITIVES[name] = OPS[name] = Primitive(name, kind, infer, meaning, doc, **fields)
     from minicompile.ops.build import emit
 
     def emitter(*args: Any, **attrs: Any) -> Handle:
