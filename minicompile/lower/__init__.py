@@ -1,0 +1,1 @@
+"""From graphs to loops: lower, merge, then the schedule (tile, vectorize, parallel) and buffers."""
