@@ -148,7 +148,7 @@ class ProgramBuilder:
         stored: dict[str, str] = {}
         for result in results:
             name = result
-            place, type = self.places[result]
+            _, type = self.places[result]
             while type.strides is None and PRIMITIVES[self.producers[name].op].row_major:
                 source = self.producers[name].operands[0].name
                 if source not in inside or source in results or source in stored:

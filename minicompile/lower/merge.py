@@ -34,6 +34,7 @@ from minicompile.lower.access import (
     shared_buffers,
     touches,
 )
+from minicompile.lower.hoist import hoist_invariants
 from minicompile.lower.shrink import shrink_buffers
 from minicompile.passes.manager import Pass
 
@@ -56,7 +57,7 @@ class Merge(Pass):
 
 
 def merge_kernel(kernel: Kernel) -> Kernel:
-    return shrink_buffers(replace(kernel, body=merge_stmts(kernel.body)))
+    return hoist_invariants(shrink_buffers(replace(kernel, body=merge_stmts(kernel.body))))
 
 
 def merge_stmts(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:

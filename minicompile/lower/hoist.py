@@ -1,0 +1,45 @@
+"""Loop-invariant code motion: what does not change inside a loop is computed before it.
+
+    for i1: j: i64 = ids[i0]; check(j, 10); y[i0, i1] = w[j, i1]
+    ->      j: i64 = ids[i0]; check(j, 10)
+            for i1: y[i0, i1] = w[j, i1]
+
+Only binds and checks move, and only out of loops that run at least once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from minicompile.ir.loop import Bind, Check, For, Kernel, Stmt
+from minicompile.lower.access import access, depends
+
+
+def hoist_invariants(kernel: Kernel) -> Kernel:
+    return replace(kernel, body=_hoist(kernel.body))
+
+
+def _hoist(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    out: list[Stmt] = []
+    for s in stmts:
+        if isinstance(s, For):
+            invariant, body = _split(s.var, _hoist(s.body))
+            out += [*invariant, replace(s, body=body)]
+        else:
+            out.append(s)
+    return tuple(out)
+
+
+def _split(var: str, body: tuple[Stmt, ...]) -> tuple[list[Stmt], tuple[Stmt, ...]]:
+    """(statements that do not depend on `var`, the others)"""
+    stay = list(body)
+    moved: list[Stmt] = []
+    for s in body:
+        if not isinstance(s, (Bind, Check)):
+            continue
+        needs = access(s)
+        rest = tuple(x for x in stay if x is not s)
+        if var not in needs.reads and not depends(needs, access(rest)):
+            moved.append(s)
+            stay.remove(s)
+    return moved, tuple(stay)
