@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import torch
 
 from minicompile.errors import NotNative
-from minicompile.ir.types import DType, bf16, bool_, f16, f32, from_torch, promote
+from minicompile.ir.types import DType, Shape, bf16, bool_, f16, f32, from_torch, promote
 from minicompile.ops.build import Handle, emit
 
 Operand: TypeAlias = "Handle | bool | int | float"
@@ -116,3 +116,20 @@ def predicate(f: Formula, *xs: Operand) -> Handle:
     """f on the operands in their result dtype, half floats in f32; f's result is bool."""
     result = common_dtype(*xs)
     return f(*(promoted(x, result) for x in xs))
+
+
+def constant(value: bool | int | float, dtype: DType, shape: Shape = ()) -> Handle:
+    """A tensor of one value; half floats are rounded from f32, since they cannot compute."""
+    made = emit("full", shape=shape, value=number(value, dtype), dtype=compute_dtype(dtype))
+    return cast(made, dtype)
+
+
+def like(x: Handle, value: bool | int | float) -> Handle:
+    """The constant `value` in the shape and dtype of x."""
+    return constant(value, x.dtype, x.type.shape)
+
+
+def tensors(*xs: Operand) -> tuple[Handle, ...]:
+    """The operands with Python numbers made 0-d tensors of the result dtype."""
+    dtype = common_dtype(*xs)
+    return tuple(x if isinstance(x, Handle) else constant(x, dtype) for x in xs)

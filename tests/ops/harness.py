@@ -138,10 +138,25 @@ def _same_values(
         )
 
 
+def fits(overload: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Can the overload be called so? Entries share samples among overloads: ``add.Tensor``, ``.Scalar``."""
+    schema = _operator(overload)._schema.arguments
+    by_name = {a.name: a for a in schema}
+    pairs = [*zip(schema, args), *((by_name[k], v) for k, v in kwargs.items() if k in by_name)]
+    if len(args) > len(schema) or set(kwargs) - set(by_name):
+        return False
+    return all(
+        v is None or isinstance(v, torch.Tensor) == ("Tensor" in str(a.type))
+        for a, v in pairs
+        if not isinstance(v, list)
+    )
+
+
 def samples_of(overload: str) -> list[tuple[list[Any], dict[str, Any]]]:
-    """The registry's own samples of an overload, as tensors, dtypes and numbers (always the same)."""
+    """The registry's samples that fit an overload, as tensors, dtypes and numbers (always the same)."""
     generator = torch.Generator().manual_seed(0)
-    return [
+    made = [
         (make(s.args, generator), {k: make(v, generator) for k, v in s.kwargs.items()})
         for s in COMPOSITES[f"aten.{overload}"].samples
     ]
+    return [(args, kwargs) for args, kwargs in made if fits(overload, args, kwargs)]
