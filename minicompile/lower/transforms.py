@@ -1,0 +1,363 @@
+"""Small, pure loop transforms: Kernel -> Kernel. A schedule is a sequence of them.
+
+Each names the loop it changes by its variable, states its law, and raises CompileError MC030 where the
+law does not hold.  Loop variables must be distinct within the kernel (see `distinct`), except that the
+loops a transform has copied keep their variables in every copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from minicompile.errors import CompileError
+from minicompile.ir.loop import (
+    Accumulate,
+    Alloc,
+    Bind,
+    Check,
+    Expr,
+    Fold,
+    For,
+    Index,
+    Kernel,
+    Load,
+    Name,
+    Stmt,
+    Store,
+    add,
+    dtype_of,
+    ix,
+    rewrite,
+    substitute,
+    times,
+    walk,
+)
+from minicompile.ir.types import TensorType
+from minicompile.lower.analysis import (
+    Body,
+    accesses,
+    carried,
+    ceil_div,
+    chain,
+    defined,
+    depends,
+    find,
+    loops_of,
+    names_of,
+    repeatable,
+    varying,
+    written,
+)
+
+LANES = 16  # elements of a vector, of every dtype (see codegen)
+
+
+def need(ok: bool, k: Kernel, message: str) -> None:
+    """The legality check of a transform."""
+    if not ok:
+        raise CompileError("MC030", f"kernel {k.name}: {message}")
+
+
+def at(k: Kernel, var: str, f: Callable[[For], Body]) -> Kernel:
+    """Replace the loop `var` by the statements f(loop)."""
+    find(k, var)
+
+    def go(stmts: Body) -> Body:
+        out: list[Stmt] = []
+        for s in stmts:
+            if isinstance(s, For) and s.var == var:
+                out += f(s)
+            elif isinstance(s, For):
+                out.append(replace(s, body=go(s.body)))
+            else:
+                out.append(s)
+        return tuple(out)
+
+    return replace(k, body=go(k.body))
+
+
+def nest(loops: Iterable[For], body: Body) -> Body:
+    """The body inside copies of these loops, the first outermost."""
+    for loop in reversed(tuple(loops)):
+        body = (replace(loop, body=body),)
+    return body
+
+
+def fresh(k: Kernel, base: str) -> str:
+    """`base`, or base_2, base_3, ... if the kernel already has that name."""
+    taken, name, n = names_of(k), base, 1
+    while name in taken:
+        n += 1
+        name = f"{base}_{n}"
+    return name
+
+
+# ---------------------------------------------------------------------------------- names
+
+
+def rename(stmts: Body, new: dict[str, str]) -> Body:
+    """Give loop variables, bound names and buffers other names, where introduced and where used."""
+
+    def one(n: Any) -> Any:
+        if isinstance(n, For):
+            return replace(n, var=new.get(n.var, n.var))
+        if isinstance(n, (Alloc, Store, Accumulate, Load, Fold)):
+            return replace(n, buf=new.get(n.buf, n.buf))
+        if isinstance(n, (Bind, Name)):
+            return replace(n, name=new.get(n.name, n.name))
+        return n
+
+    return rewrite(substitute(stmts, {old: ix(name) for old, name in new.items()}), one)
+
+
+def distinct(k: Kernel) -> Kernel:
+    """Every loop gets a variable of its own: loops one after the other may share one before."""
+    taken = names_of(k)
+    seen: set[str] = set()
+
+    def go(stmts: Body) -> Body:
+        out: list[Stmt] = []
+        for s in stmts:
+            if isinstance(s, For):
+                var, n = s.var, 1
+                while var in seen or (n > 1 and var in taken):
+                    n += 1
+                    var = f"{s.var}_{n}"
+                seen.add(var)
+                if var != s.var:
+                    s = replace(s, var=var, body=substitute(s.body, {s.var: ix(var)}))
+                s = replace(s, body=go(s.body))
+            out.append(s)
+        return tuple(out)
+
+    return replace(k, body=go(k.body))
+
+
+# ---------------------------------------------------------------------------------- splitting
+
+
+def cut(k: Kernel, var: str, at_: int) -> Kernel:
+    """``for v < n`` becomes ``for v < at`` and then a copy ``for v_t``: v = at + v_t, v_t < n - at.
+
+    Law: the same iterations in the same order. The copy's names end in _t.
+    """
+    loop = find(k, var)
+    need(loop.step == 1 and loop.last is None, k, f"loop {var} is shifted: cut it first")
+    if at_ <= 0 or at_ >= loop.extent:
+        return k
+    new: dict[str, str] = {}
+    for name in defined((loop,)):
+        new[name] = fresh(replace(k, body=k.body + _reserve(new)), f"{name}_t")
+
+    def f(loop: For) -> Body:
+        (tail,) = rename((replace(loop, extent=loop.extent - at_),), new)
+        assert isinstance(tail, For)
+        moved = substitute(tail.body, {tail.var: ix(tail.var, const=at_)})
+        return replace(loop, extent=at_), replace(tail, body=moved)
+
+    return at(k, var, f)
+
+
+def _reserve(new: dict[str, str]) -> Body:
+    return tuple(For(name, 0, "serial", ()) for name in new.values())
+
+
+def split(k: Kernel, var: str, by: int, outer: str, inner: str) -> Kernel:
+    """``for v < n`` becomes ``for outer < n/by: for inner < by``, v = outer*by + inner.
+
+    Law: the same iterations in the same order; `by` divides n, so no bounds are ever checked.
+    """
+
+    def f(loop: For) -> Body:
+        need(loop.extent % by == 0, k, f"{by} does not divide {loop.extent} of {var}: cut first")
+        need(loop.last is None and loop.active is None, k, f"{var} is shifted or masked already")
+        body = substitute(loop.body, {var: ix((outer, by), inner)})
+        return (For(outer, loop.extent // by, loop.kind, (For(inner, by, loop.kind, body),)),)
+
+    return at(k, var, f)
+
+
+def shift(k: Kernel, var: str, by: int, outer: str, inner: str) -> Kernel:
+    """`split`, for any n >= by: the last block is moved back to end at n, and overlaps the one before.
+
+    Law: iterations may run twice, so they must only store, and never read what they store.
+    """
+    loop = find(k, var)
+    if loop.extent % by == 0:
+        return split(k, var, by, outer, inner)
+
+    def f(loop: For) -> Body:
+        need(loop.extent >= by, k, f"{var} has fewer than {by} iterations")
+        need(repeatable(loop), k, f"iterations of {var} may not run twice")
+        body = substitute(loop.body, {var: ix(outer, inner)})
+        block = For(inner, by, loop.kind, body)
+        blocks, last = ceil_div(loop.extent, by), loop.extent - by
+        return (For(outer, blocks, loop.kind, (block,), step=by, last=last),)
+
+    return at(k, var, f)
+
+
+def pad_vector(k: Kernel, var: str) -> Kernel:
+    """A loop of at most 16 iterations becomes one vector: the lanes beyond do not load or store."""
+
+    def f(loop: For) -> Body:
+        need(loop.extent <= LANES, k, f"{var} has more than {LANES} iterations")
+        active = None if loop.extent == LANES else loop.extent
+        return (replace(loop, extent=LANES, kind="vector", active=active),)
+
+    return at(k, var, f)
+
+
+def mark(k: Kernel, var: str, kind: str) -> Kernel:
+    """serial -> unroll, vector or parallel. Law (vector, parallel): no dependence carried by the loop."""
+
+    def f(loop: For) -> Body:
+        if kind in ("vector", "parallel"):
+            met = carried(loop)
+            need(not met, k, f"{var} cannot be {kind}: iterations meet in {met}")
+        return (replace(loop, kind=kind),)
+
+    return at(k, var, f)
+
+
+# ---------------------------------------------------------------------------------- order
+
+
+def reorder(k: Kernel, order: list[str]) -> Kernel:
+    """The perfectly nested loops named in `order` are nested in this order.
+
+    Law: legal if every loop is free of carried dependences, accumulation apart (it commutes).
+    """
+    first = next(x.var for x in loops_of(k) if x.var in order)
+
+    def f(outermost: For) -> Body:
+        loops, _ = chain(outermost)
+        loops = loops[: len(order)]
+        need({x.var for x in loops} == set(order), k, f"{order} are not perfectly nested")
+        for x in loops:
+            met = commutes(x)
+            need(not met, k, f"{x.var} cannot move: iterations meet in {met}")
+        by_var = {x.var: x for x in loops}
+        return nest((by_var[v] for v in order), loops[-1].body)
+
+    return k if order == _order(k, first, len(order)) else at(k, first, f)
+
+
+def _order(k: Kernel, first: str, n: int) -> list[str]:
+    return [x.var for x in chain(find(k, first))[0][:n]]
+
+
+def commutes(loop: For) -> str:
+    """Like `carried`, but accumulating (and nothing else) into one place is allowed."""
+    uses = list(accesses(loop.body))
+    only_added = {
+        buf for buf in written(loop.body) if all(a.mode == "a" for a in uses if a.buf == buf)
+    }
+
+    def strip(stmts: Body) -> Body:
+        kept = (s for s in stmts if getattr(s, "buf", None) not in only_added)
+        return tuple(replace(s, body=strip(s.body)) if isinstance(s, For) else s for s in kept)
+
+    return carried(replace(loop, body=strip(loop.body)))
+
+
+def merge(k: Kernel, outer: str, inner: str) -> Kernel:
+    """The inverse of split: ``for i < a: for j < b`` becomes ``for i < a*b`` with i*b + j -> i.
+
+    Law: legal if i and j occur only as i*b + j. Buffers are flattened first so that they may.
+    """
+    b = find(k, inner).extent
+
+    def f(loop: For) -> Body:
+        (below,) = loop.body
+        need(isinstance(below, For) and below.var == inner, k, f"{inner} is not inside {outer}")
+        assert isinstance(below, For)
+        body = rewrite(below.body, lambda n: _joined(k, n, outer, inner, b))
+        return (replace(loop, extent=loop.extent * b, body=body),)
+
+    return at(k, outer, f)
+
+
+def _joined(k: Kernel, n: Any, outer: str, inner: str, b: int) -> Any:
+    if not isinstance(n, Index):
+        return n
+    coefs = dict(n.terms)
+    i, j = coefs.get(outer, 0), coefs.pop(inner, 0)
+    need(i == j * b, k, f"{outer} and {inner} do not only occur as {outer}*{b} + {inner}")
+    if i:
+        coefs[outer] = j
+    return Index(tuple(coefs.items()), n.const)
+
+
+def flatten(k: Kernel, buf: str) -> Kernel:
+    """A dense buffer gets one dimension: ``x[i, j]`` becomes ``x[i*n + j]``. Memory is the same."""
+    types = {p.name: p.type for p in k.params} | {
+        s.buf: s.type for s in walk(k.body) if isinstance(s, Alloc)
+    }
+    t = types[buf]
+    steps = TensorType(t.dtype, t.shape).dense_strides
+    need(t.dense_strides == steps, k, f"{buf} is not dense")
+    flat = TensorType(t.dtype, (t.numel,))
+
+    def one(n: Any) -> Any:
+        if getattr(n, "buf", None) != buf or isinstance(n, Fold):
+            return n
+        if isinstance(n, Alloc):
+            return replace(n, type=flat)
+        index = Index()
+        for i, step in zip(n.index, steps):
+            index = add(index, times(i, step))
+        return replace(n, index=(index,))
+
+    params = tuple(replace(p, type=flat) if p.name == buf else p for p in k.params)
+    return replace(k, params=params, body=rewrite(k.body, one))
+
+
+# ---------------------------------------------------------------------------------- moving code
+
+
+def hoist(k: Kernel, var: str) -> Kernel:
+    """Leading statements of a loop that do not depend on it (binds, checks) move in front of it.
+
+    Law: the loop runs at least once, and nothing that these statements read is written in it.
+    """
+
+    def f(loop: For) -> Body:
+        moved: list[Stmt] = []
+        rest = list(loop.body)
+        changed, names = written(loop.body), varying(loop)
+        while rest and isinstance(rest[0], (Bind, Check)):
+            reads = {n.buf for n in walk(rest[0]) if isinstance(n, Load)}
+            if depends(rest[0], names) or reads & changed or not loop.extent:
+                break
+            moved.append(rest.pop(0))
+        return (*moved, replace(loop, body=tuple(rest))) if rest else (loop,)
+
+    return at(k, var, f)
+
+
+def stage(k: Kernel, e: Expr, outside: str, loops: list[str], buf: str, kind: str = "") -> Kernel:
+    """Copy what the expression `e` reads below the loop `outside` into a local buffer, and read that.
+
+    The buffer has one dimension for each of `loops` (all below `outside`), in this order; it is filled
+    first thing in `outside`'s body.  Law: what `e` reads is not written below `outside`, and `e` depends
+    on no other loop below it.
+    """
+
+    def f(loop: For) -> Body:
+        inside = {x.var: x for x in loops_of(loop.body)}
+        reads = {n.buf for n in walk(e) if isinstance(n, Load)}
+        need(not reads & written(loop.body), k, f"{buf} would be a copy of what changes")
+        need(not depends(e, set(inside) - set(loops)), k, f"{e} depends on more than {loops}")
+        dtype, index = dtype_of(e), tuple(ix(v) for v in loops)
+        names = {v: fresh(k, f"{v}p") for v in loops}
+        fill = [For(v, inside[v].active or inside[v].extent, "serial", ()) for v in loops]
+        copied = rename(nest(fill, (Store(buf, index, e),)), names)
+        shape = tuple(inside[v].extent for v in loops)
+        read = rewrite(loop.body, lambda n: Load(buf, index, dtype) if n == e else n)
+        alloc = Alloc(buf, TensorType(dtype, shape), "local")
+        return (replace(loop, body=(alloc, *copied, *read)),)
+
+    return at(k, outside, f)

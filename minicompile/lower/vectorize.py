@@ -1,0 +1,282 @@
+"""vectorize: which loop of each nest becomes 16 lanes, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from minicompile.errors import CompileError
+from minicompile.ir.loop import (
+    Accumulate,
+    Check,
+    For,
+    Index,
+    Kernel,
+    Program,
+    Quotient,
+    variables,
+    walk,
+)
+from minicompile.lower.analysis import (
+    Body,
+    Strides,
+    accesses,
+    allocated,
+    carried,
+    ceil_div,
+    chain,
+    find,
+    flops,
+    loops_of,
+    repeatable,
+    stride,
+    strides_of,
+    varying,
+)
+from minicompile.lower.registers import registers, rfactor
+from minicompile.lower.transforms import (
+    LANES,
+    commutes,
+    cut,
+    distinct,
+    fresh,
+    hoist,
+    mark,
+    pad_vector,
+    reorder,
+    shift,
+    split,
+)
+
+FOLD = 12  # additions: combining the 16 lanes of one register
+STRIDED = 20  # additions: a vector load or store whose lanes are not neighbours
+HEAVY = 10  # additions: from here on a body hides its own latency
+
+
+@dataclass(frozen=True)
+class Vectorize:
+    """Every nest runs 16 elements at a time, along the axis where that costs least.
+
+        for i in serial(100):                      for io in serial(7, step=16, last=84):
+            y[i] = exp(x[i])               ->          for iv in vector(16):
+                                                           y[io + iv] = exp(x[io + iv])
+
+    An axis qualifies if its iterations are independent (a *map*), or if they only add up to scalars (a
+    *reduction*: then each lane has its own sum, and 4 registers hide the latency of an addition). The
+    cost of an axis counts vector operations: 1 for lanes that are neighbours in memory, 20 if they are
+    far apart.  A nest whose axes all cost more than one element at a time stays serial.
+    """
+
+    name: str = "vectorize"
+    level: str = "loop"
+
+    def run(self, program: Program) -> Program:
+        return replace(program, kernels=tuple(vectorize(k) for k in program.kernels))
+
+
+def vectorize(k: Kernel) -> Kernel:
+    """One kernel; nests that have vector loops already (see tile) stay as they are."""
+    k = distinct(k)
+    for root in roots(k.body):
+        for plan in sorted(plans(k, root), key=lambda p: p.cost):
+            try:
+                k = apply(k, plan)
+                break
+            except CompileError:  # a transform's legality check: the next best plan, then
+                continue
+    return k
+
+
+def roots(stmts: Body) -> Iterator[str]:
+    """The outermost loops that no schedule has touched yet."""
+    for s in stmts:
+        if isinstance(s, For):
+            kinds = {x.kind for x in loops_of((s,))}
+            if kinds == {"serial"}:
+                yield s.var
+            else:
+                yield from roots(s.body)
+
+
+# ---------------------------------------------------------------------------------- plans
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do with the nest at `root`: `how` is map, reduce, inner or serial; `axis` a loop."""
+
+    root: str
+    how: str
+    axis: str
+    cost: float
+    inner: tuple[Plan, ...] = ()
+
+
+def plans(k: Kernel, root: str) -> list[Plan]:
+    """Every way to run the nest at root, with its cost in vector operations."""
+    strides = strides_of(k)
+    loops, body = chain(find(k, root))
+    found = [Plan(root, "serial", "", cost((loops[0],), "", strides))]
+    leaf = not any(isinstance(s, For) for s in body)
+    for x in loops:
+        if not straight(x):
+            continue
+        total = cost((loops[0],), x.var, strides)
+        if not carried(x):
+            found.append(Plan(root, "map", x.var, total))
+        elif leaf and only_sums(x):
+            found.append(Plan(root, "reduce", x.var, total + FOLD * len(scalar_sums(x))))
+    if not leaf:
+        best = tuple(min(plans(k, s.var), key=lambda p: p.cost) for s in body if isinstance(s, For))
+        trips = 1
+        for x in loops:
+            trips *= x.extent
+        plain = tuple(s for s in body if not isinstance(s, For))
+        total = trips * (cost(plain, "", strides) + sum(p.cost for p in best))
+        found.append(Plan(root, "inner", "", total, best))
+    return found
+
+
+def straight(loop: For) -> bool:
+    """Do addresses and conditions move in straight lines along the loop (no //, %, table look-ups)?"""
+    names = varying(loop)
+    looked_up = names - {x.var for x in (loop, *loops_of(loop.body))}
+    for n in walk(loop.body):
+        if isinstance(n, Check) and variables(n.index) & names:
+            return False
+        if isinstance(n, Index) and variables(n) & names:
+            bent = (variables(a.index) for a, _ in n.terms if isinstance(a, Quotient))
+            if variables(n) & looked_up or any(v & names for v in bent):
+                return False
+    return True
+
+
+def scalar_sums(loop: For) -> set[str]:
+    """The scalars from outside that the loop accumulates into."""
+    inside = allocated(loop.body)
+    sums = (s for s in walk(loop.body) if isinstance(s, Accumulate) and not s.index)
+    return {s.buf for s in sums if s.buf not in inside}
+
+
+def only_sums(loop: For) -> bool:
+    """Are sums into scalars, which nothing in the loop reads, all that ties its iterations together?"""
+    uses = list(accesses(loop.body))
+    scalars = scalar_sums(loop)
+    pure = all(a.mode == "a" for a in uses if a.buf in scalars)
+    return pure and not commutes(loop) and not _memory_sums(loop, scalars)
+
+
+def _memory_sums(loop: For, scalars: set[str]) -> bool:
+    others = (s for s in walk(loop.body) if isinstance(s, Accumulate) and s.buf not in scalars)
+    return any(s.buf not in allocated(loop.body) for s in others)
+
+
+def cost(stmts: Body, axis: str, strides: Strides) -> float:
+    """Operations these statements take with 16 lanes along `axis` ("": one element at a time)."""
+    total = 0.0
+    for s in stmts:
+        if isinstance(s, For):
+            trips = ceil_div(s.extent, LANES) if s.var == axis else s.extent
+            total += trips * cost(s.body, axis, strides)
+        else:
+            total += flops(s) + sum(_move(a.index, strides[a.buf], axis) for a in accesses(s))
+    return total
+
+
+def _move(index: tuple[Index, ...], strides: tuple[int, ...], axis: str) -> float:
+    """A load or store: neighbours 1, one value for all lanes 1/2, lanes far apart 20."""
+    step = stride(index, strides, axis) if axis else 1
+    return 0.5 if step == 0 else 1 if step == 1 else STRIDED
+
+
+# ---------------------------------------------------------------------------------- applying
+
+
+def apply(k: Kernel, plan: Plan) -> Kernel:
+    if plan.how == "inner":
+        for p in plan.inner:
+            k = apply(k, p)
+        return k
+    if plan.how == "map":
+        return map_axis(k, plan.root, plan.axis)
+    if plan.how == "reduce":
+        return reduce_axis(k, plan.root, plan.axis)
+    return k
+
+
+def innermost(k: Kernel, root: str, axis: str) -> tuple[Kernel, str]:
+    """Move `axis` to the innermost place of the perfect nest at root; also the new outermost loop."""
+    order = [x.var for x in chain(find(k, root))[0]]
+    order.append(order.pop(order.index(axis)))
+    return reorder(k, order), order[0]
+
+
+def map_axis(k: Kernel, root: str, axis: str) -> Kernel:
+    """16 iterations at once; if the body has loops of its own, the lanes go inside them."""
+    k, _ = innermost(k, root, axis)
+    body = find(k, axis).body
+    leaf = not any(isinstance(s, For) for s in body)
+    light = sum(flops(s) for s in body) < HEAVY
+    k, made = lanes(hoist(k, axis), axis, 4 if light and not leaf else 1)
+    for m in made:
+        k = mark_lanes(k, m)
+        if not leaf:
+            k = registers(k, [v for v in (m.unrolled, m.vector) if v])
+    return k
+
+
+def reduce_axis(k: Kernel, root: str, axis: str) -> Kernel:
+    """A sum of its own for each lane, and for each of up to 4 registers."""
+    k, root = innermost(k, root, axis)
+    loop = find(k, axis)
+    light = sum(flops(s) for s in loop.body) < HEAVY
+    ways = 4 if light and loop.extent >= 4 * LANES else 1
+    k, made = lanes(k, axis, ways)
+    first, last = (made[0].top, made[-1].top) if root == axis else (root, root)
+    return rfactor(k, first, last, [(m.unrolled, m.vector) for m in made], ways)
+
+
+@dataclass(frozen=True)
+class Made:
+    """Loops made by `lanes`: the outermost one, the unrolled one (or ""), the one of 16 lanes."""
+
+    top: str
+    unrolled: str
+    vector: str
+
+
+def lanes(k: Kernel, var: str, ways: int) -> tuple[Kernel, list[Made]]:
+    """Split a loop by 16 lanes, and before that by `ways` registers; the caller marks the loops.
+
+    What is left over: the last block is shifted back if iterations may run twice. Else it is cut off,
+    and done in single vectors, the last of them with fewer lanes.
+    """
+    loop = find(k, var)
+    block = LANES * ways
+    if loop.extent < LANES:
+        return k, [Made(var, "", var)]
+    if loop.extent < block:
+        return lanes(k, var, 1)
+    if loop.extent % block == 0 or repeatable(loop):
+        k, made = _blocks(k, var, ways)
+        return k, [made]
+    tail = fresh(k, f"{var}_t")
+    k = cut(k, var, loop.extent // block * block)
+    k, made = _blocks(k, var, ways)
+    k, more = lanes(k, tail, 1)
+    return k, [made, *more]
+
+
+def _blocks(k: Kernel, var: str, ways: int) -> tuple[Kernel, Made]:
+    o, u, v = (fresh(k, var + letter) for letter in "ouv")
+    if ways == 1:
+        return shift(k, var, LANES, o, v), Made(o, "", v)
+    k = shift(k, var, LANES * ways, o, u)
+    uu = fresh(k, u + "u")
+    return split(k, u, LANES, uu, v), Made(o, uu, v)
+
+
+def mark_lanes(k: Kernel, m: Made) -> Kernel:
+    """The loops of `lanes` become what they are: 16 lanes (or the fewer that are left), and copies."""
+    k = pad_vector(k, m.vector)
+    return mark(k, m.unrolled, "unroll") if m.unrolled else k
