@@ -2,6 +2,7 @@
 
 from minicompile.ops import (  # noqa: F401
     aten_arithmetic,
+    aten_batch_norm,
     aten_compare,
     aten_conv,
     aten_conv_named,
@@ -9,6 +10,7 @@ from minicompile.ops import (  # noqa: F401
     aten_join,
     aten_math,
     aten_matmul,
+    aten_norm,
     aten_pad,
     aten_rearrange,
     aten_slice,
