@@ -72,9 +72,13 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         entry = self._latest
-        if entry is not None and not kwargs and len(args) == entry.captured.structure:
-            if entry.holds(args):
-                return entry(args)
+        if (
+            entry is not None
+            and not kwargs
+            and len(args) == entry.captured.structure
+            and entry.holds(args)
+        ):
+            return entry(args)
         return self._find(args, kwargs)
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

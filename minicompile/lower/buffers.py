@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from minicompile.ir.loop import Alloc, Buffer, ExternCall, Kernel, KernelCall, Param, Program
-from minicompile.passes.manager import Pass
+from minicompile.passes.base import Pass, register
 
 ALIGN = 64  # bytes: one cache line, and one AVX-512 register
 
 
+@register
 @dataclass(frozen=True)
 class Buffers(Pass):
     """Give every arena buffer an offset; private buffers of kernels become parameters first.
@@ -26,7 +27,6 @@ class Buffers(Pass):
     name = "buffers"
     level = "loop"
     requires = ("loops",)
-    ensures = ("memory",)
     reuse: bool = True
 
     def run(self, program: Program) -> Program:

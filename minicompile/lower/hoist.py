@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from minicompile.ir.loop import Bind, Check, For, Kernel, Stmt
-from minicompile.lower.access import access, depends
+from minicompile.lower.access import access
 
 
 def hoist_invariants(kernel: Kernel) -> Kernel:
@@ -38,8 +38,8 @@ def _split(var: str, body: tuple[Stmt, ...]) -> tuple[list[Stmt], tuple[Stmt, ..
         if not isinstance(s, (Bind, Check)):
             continue
         needs = access(s)
-        rest = tuple(x for x in stay if x is not s)
-        if var not in needs.reads and not depends(needs, access(rest)):
+        written = access(tuple(x for x in stay if x is not s)).writes.keys()
+        if var not in needs.reads and not written & (needs.reads.keys() | needs.writes.keys()):
             moved.append(s)
             stay.remove(s)
     return moved, tuple(stay)

@@ -28,9 +28,10 @@ from minicompile.lower.equal import share_equal_kernels
 from minicompile.lower.materialize import materialized
 from minicompile.lower.nests import loop_nest, nest, space
 from minicompile.ops.registry import PRIMITIVES
-from minicompile.passes.manager import Pass
+from minicompile.passes.base import Pass, register
 
 
+@register
 @dataclass(frozen=True)
 class Lower(Pass):
     """Kernels become loops.

@@ -36,9 +36,10 @@ from minicompile.lower.access import (
 )
 from minicompile.lower.hoist import hoist_invariants
 from minicompile.lower.shrink import shrink_buffers
-from minicompile.passes.manager import Pass
+from minicompile.passes.base import Pass, register
 
 
+@register
 @dataclass(frozen=True)
 class Merge(Pass):
     """Merge loops inside each kernel, then shrink the buffers that only one iteration needs.
