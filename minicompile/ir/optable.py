@@ -6,6 +6,7 @@ for the meaning.  None of them contains the name of an op.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
@@ -41,22 +42,22 @@ def infix_ops() -> dict[str, str]:
     return {entry.infix: name for name, entry in OPS.items() if entry.infix}
 
 
+@lru_cache(maxsize=None)
+def takes_dtype(op: str) -> bool:
+    """Is the result dtype an attribute of the op, as for a conversion?
+
+    Then it stands last among the arguments in the text of a loop, and goes to the meaning by keyword.
+    """
+    parameter = inspect.signature(OPS[op].infer).parameters.get("dtype")
+    return parameter is not None and parameter.kind is inspect.Parameter.KEYWORD_ONLY
+
+
 @lru_cache(maxsize=4096)
 def scalar_dtype(op: str, *operands: DType) -> DType | None:
-    """The dtype of an elementwise op on scalars of these dtypes.
+    """The dtype of an elementwise op on scalars of these dtypes; None where it is an attribute.
 
-    None where the operands do not settle it, as for a conversion: then the dtype is an attribute
-    of the op, and stands last among its arguments in the text of a loop.  TypeError from the type rule.
+    KeyError if there is no such op, TypeError from its type rule.
     """
-    types = [TensorType(d) for d in operands]
-    try:
-        return OPS[op].infer(*types).dtype
-    except TypeError as e:
-        if "dtype" not in str(e):
-            raise
-    return None
-
-
-def takes_dtype(op: str, *operands: DType) -> bool:
-    """Is the result dtype an attribute of the op?"""
-    return scalar_dtype(op, *operands) is None
+    if takes_dtype(op):
+        return None
+    return OPS[op].infer(*(TensorType(d) for d in operands)).dtype
