@@ -1,19 +1,28 @@
 """The ATen table: every composite, by family. Importing it registers them all."""
 
 from minicompile.ops import (  # noqa: F401
+    aten_adaptive_pool,
+    aten_amax,
     aten_arithmetic,
+    aten_attention,
     aten_batch_norm,
     aten_compare,
     aten_conv,
     aten_conv_named,
+    aten_creation,
     aten_extremes,
     aten_join,
     aten_math,
     aten_matmul,
     aten_norm,
     aten_pad,
+    aten_pool,
     aten_rearrange,
+    aten_reduction,
+    aten_scan,
     aten_slice,
+    aten_softmax,
     aten_special,
+    aten_variance,
     aten_view,
 )
