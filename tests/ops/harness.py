@@ -145,11 +145,16 @@ def fits(overload: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     pairs = [*zip(schema, args), *((by_name[k], v) for k, v in kwargs.items() if k in by_name)]
     if len(args) > len(schema) or set(kwargs) - set(by_name):
         return False
-    return all(
-        v is None or isinstance(v, torch.Tensor) == ("Tensor" in str(a.type))
-        for a, v in pairs
-        if not isinstance(v, list)
-    )
+    return all(_accepts(str(a.type), v) for a, v in pairs)
+
+
+def _accepts(type: str, value: Any) -> bool:
+    """Is the value of a schema's type, as far as tensors, lists and numbers go?"""
+    if value is None:
+        return True
+    if isinstance(value, list) != ("List" in type):
+        return False
+    return isinstance(value, list) or isinstance(value, torch.Tensor) == ("Tensor" in type)
 
 
 def samples_of(overload: str) -> list[tuple[list[Any], dict[str, Any]]]:

@@ -1,0 +1,153 @@
+"""Variances, standard deviations and vector norms."""
+
+from __future__ import annotations
+
+import math
+
+from minicompile.errors import NotNative
+from minicompile.ir.types import DType, bool_, f64
+from minicompile.ops import elementwise as el
+from minicompile.ops.axes import spread
+from minicompile.ops.build import Handle
+from minicompile.ops.promote import cast, widened
+from minicompile.ops.reducing import Dims, axes_of, count, extreme, kept, over
+from minicompile.ops.reduction import reduce_sum
+from minicompile.ops.registry import composite, sample
+from minicompile.ops.samples import floats
+
+Number = bool | int | float
+SAMPLES = [
+    sample(floats(3, 4)),
+    sample(floats(3, 4), 1),
+    sample(floats(3, 4, 2), (0, -1), correction=0, keepdim=True),
+    sample(floats(3, 4), (1,), correction=1.5),
+    sample(floats(1, 4), (0,)),
+    sample(floats(), correction=0),
+]
+
+
+def moments(x: Handle, dims: tuple[int, ...], correction: Number) -> tuple[Handle, Handle]:
+    """(variance, mean) of floats over axes, in two passes, each corrected for the rounded mean.
+
+    With d = x - mean: variance = (sum d*d - (sum d)**2 / n) / max(n - correction, 0), and the mean gains
+    (sum d) / n; a large common offset then costs no digits. Source: Chan, Golub and LeVeque,
+    Algorithms for Computing the Sample Variance, 1983, eq. (1.7).
+    """
+    n = count(x, dims)
+    mean = over(reduce_sum, x, dims) / float(n)
+    d = x - spread(mean, dims, x.shape)
+    rest = over(reduce_sum, d, dims)
+    squares = over(reduce_sum, d * d, dims) - rest * rest / float(n)
+    variance = el.maximum(squares, 0.0) / float(max(n - correction, 0))
+    return variance, mean + rest / float(n)
+
+
+def _moments(
+    x: Handle, dim: Dims, correction: Number | None, keepdim: bool, root: bool
+) -> tuple[Handle, Handle]:
+    """(variance or its root, mean) as ATen asks for them; without `correction` it is 1."""
+    if not x.dtype.is_float:
+        raise NotNative("variances are of floats")
+    dims = axes_of(x, dim)
+    variance, mean = moments(widened(x), dims, 1 if correction is None else correction)
+    spread_ = el.sqrt(variance) if root else variance
+    return kept(cast(spread_, x.dtype), x, dims, keepdim), kept(
+        cast(mean, x.dtype), x, dims, keepdim
+    )
+
+
+@composite("var.correction", samples=SAMPLES)
+def var(
+    self: Handle, dim: Dims = None, correction: Number | None = None, keepdim: bool = False
+) -> Handle:
+    """sum((x - mean)**2) / (n - correction) over the axes `dim`; None and () mean all."""
+    return _moments(self, dim, correction, keepdim, root=False)[0]
+
+
+@composite("std.correction", samples=SAMPLES)
+def std(
+    self: Handle, dim: Dims = None, correction: Number | None = None, keepdim: bool = False
+) -> Handle:
+    """The square root of `var`."""
+    return _moments(self, dim, correction, keepdim, root=True)[0]
+
+
+@composite("var_mean.correction", samples=SAMPLES)
+def var_mean(
+    self: Handle, dim: Dims = None, correction: Number | None = None, keepdim: bool = False
+) -> tuple[Handle, Handle]:
+    """(variance, mean) over the axes `dim`."""
+    return _moments(self, dim, correction, keepdim, root=False)
+
+
+@composite("std_mean.correction", samples=SAMPLES)
+def std_mean(
+    self: Handle, dim: Dims = None, correction: Number | None = None, keepdim: bool = False
+) -> tuple[Handle, Handle]:
+    """(standard deviation, mean) over the axes `dim`."""
+    return _moments(self, dim, correction, keepdim, root=True)
+
+
+# ------------------------------------------------------------------------------ norms
+
+ORDERS = (0, 0.5, 1, 2, 3, math.inf, -math.inf)
+
+
+def vector_norm(x: Handle, order: Number, dims: tuple[int, ...]) -> Handle:
+    """(sum |x|**order) ** (1/order) of floats over axes; inf, -inf: largest, smallest; 0: how many not 0."""
+    size = el.abs(x)
+    if abs(order) == math.inf:
+        if dims and not count(x, dims):
+            raise NotNative("PyTorch raises for the extreme of no elements")
+        return extreme(order > 0, size, dims)
+    if order == 0:
+        return over(reduce_sum, cast(cast(x, bool_), x.dtype), dims)
+    if order == 1:
+        return over(reduce_sum, size, dims)
+    if order == 2:
+        return el.sqrt(over(reduce_sum, x * x, dims))
+    return el.pow(over(reduce_sum, el.pow(size, float(order)), dims), 1.0 / float(order))
+
+
+@composite(
+    "linalg_vector_norm",
+    samples=[sample(floats(3, 4), order) for order in ORDERS]
+    + [sample(floats(3, 4), 2, (1,), True), sample(floats(3, 4), 3, (0,)), sample(floats(), 2)],
+)
+def linalg_vector_norm(
+    self: Handle,
+    ord: Number = 2,
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+) -> Handle:
+    """The vector norm of order `ord` over the axes `dim`; None means all."""
+    result = dtype or self.dtype
+    if not result.is_float:
+        raise NotNative("norms are of floats")
+    x, dims = widened(cast(self, result)), axes_of(self, dim)
+    return kept(cast(vector_norm(x, ord, dims), result), self, dims, keepdim)
+
+
+@composite("norm.Scalar", samples=[sample(floats(3, 4), p) for p in ORDERS])
+def norm_all(self: Handle, p: Number = 2) -> Handle:
+    """The norm of order p of all elements."""
+    return linalg_vector_norm(self, p)
+
+
+@composite("norm.ScalarOpt_dtype", samples=[sample(floats(3, 4), 2, dtype=f64)])
+def norm_all_in(self: Handle, p: Number | None, dtype: DType) -> Handle:
+    """The norm of order p (None: 2) of all elements, computed in another dtype."""
+    return linalg_vector_norm(self, 2 if p is None else p, dtype=dtype)
+
+
+@composite("norm.ScalarOpt_dim", samples=[sample(floats(3, 4), p, (1,)) for p in (None, 1, 3)])
+def norm_over(self: Handle, p: Number | None, dim: Dims, keepdim: bool = False) -> Handle:
+    """The norm of order p (None: 2) over the axes `dim`."""
+    return linalg_vector_norm(self, 2 if p is None else p, dim, keepdim)
+
+
+@composite("dist", samples=[sample(floats(3, 4), floats(4), p) for p in ORDERS])
+def dist(self: Handle, other: Handle, p: Number = 2) -> Handle:
+    """The norm of order p of self - other."""
+    return linalg_vector_norm(self - other, p)
