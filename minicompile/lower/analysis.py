@@ -13,6 +13,7 @@ from minicompile.ir.loop import (
     Alloc,
     Bind,
     Call,
+    Check,
     Expr,
     For,
     Index,
@@ -169,7 +170,7 @@ def carried(loop: For) -> str:
         uses.setdefault(a.buf, []).append(a)
     for buf in sorted(written(loop.body) - allocated(loop.body)):
         if not any(
-            _slab(dim, loop.var, inner, bound)
+            _slab(dim, loop, inner, bound)
             for dim, *others in zip(*(a.index for a in uses[buf]))
             if all(o == dim for o in others)
         ):
@@ -177,15 +178,15 @@ def carried(loop: For) -> str:
     return ""
 
 
-def _slab(index: Index, var: str, inner: dict[str, int], bound: set[str]) -> bool:
-    """Does `index` = c*var + rest differ from one value of var to the next, whatever rest is inside?"""
+def _slab(index: Index, loop: For, inner: dict[str, int], bound: set[str]) -> bool:
+    """Does `index` = c*var + rest differ from one iteration to the next, whatever rest is inside?"""
     step, reach = 0, 0
     for atom, coef in index.terms:
         if isinstance(atom, Quotient):
-            if variables(atom.index) & ({var, *inner} | bound):
+            if variables(atom.index) & ({loop.var, *inner} | bound):
                 return False
-        elif atom == var:
-            step = abs(coef)
+        elif atom == loop.var:
+            step = abs(coef) * loop.step
         elif atom in bound:
             return False
         elif atom in inner:
@@ -199,6 +200,20 @@ def repeatable(loop: For) -> bool:
     seen = [a for a in accesses(loop.body) if a.buf not in private]
     changed = {a.buf for a in seen if a.mode != "r"}
     return not any(a.mode == "a" or (a.mode == "r" and a.buf in changed) for a in seen)
+
+
+def straight(loop: For) -> bool:
+    """Do addresses and conditions move in straight lines along the loop (no //, %, table look-ups)?"""
+    names = varying(loop)
+    looked_up = names - {x.var for x in (loop, *loops_of(loop.body))}
+    for n in walk(loop.body):
+        if isinstance(n, Check) and variables(n.index) & names:
+            return False
+        if isinstance(n, Index) and variables(n) & names:
+            bent = (variables(a.index) for a, _ in n.terms if isinstance(a, Quotient))
+            if variables(n) & looked_up or any(v & names for v in bent):
+                return False
+    return True
 
 
 # ---------------------------------------------------------------------------------- cost

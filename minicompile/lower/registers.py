@@ -27,7 +27,8 @@ from minicompile.ir.loop import (
 )
 from minicompile.ir.types import DType, TensorType
 from minicompile.lower.analysis import Body, allocated, carried, chain, find
-from minicompile.lower.transforms import LANES, at, fresh, mark, need, nest, pad_vector
+from minicompile.lower.machine import LANES
+from minicompile.lower.transforms import at, fresh, mark, need, nest, pad_vector
 from minicompile.ops.registry import identity
 
 # ---------------------------------------------------------------------------------- registers
@@ -60,14 +61,14 @@ def registers(k: Kernel, tile: list[str]) -> Kernel:
 
 
 def _distribute(tile: tuple[For, ...], stmts: Body) -> Body:
-    """Allocations stay single; loops stay outside the tile; runs of other statements go inside."""
+    """Allocations stay single; serial loops stay outside the tile; runs of other statements go inside."""
     out: list[Stmt] = []
     run: list[Stmt] = []
     for s in (*stmts, None):
-        if run and (s is None or isinstance(s, For)):
+        if run and (s is None or _pierced(s)):
             out += nest(tile, tuple(run))
             run = []
-        if isinstance(s, For):
+        if isinstance(s, For) and _pierced(s):
             out.append(replace(s, body=_distribute(tile, s.body)))
         elif isinstance(s, Alloc):
             out.append(s)
@@ -76,21 +77,46 @@ def _distribute(tile: tuple[For, ...], stmts: Body) -> Body:
     return tuple(out)
 
 
+def _pierced(s: Stmt) -> bool:
+    """Tile loops move into serial loops; a loop of lanes or copies is one statement of the tile."""
+    return isinstance(s, For) and s.kind == "serial"
+
+
 def _expand(k: Kernel, tile: tuple[For, ...], body: Body) -> Body:
-    """Every buffer allocated in the body gets the tile's dimensions, behind its own."""
-    private = allocated(body)
+    """Every buffer allocated in the body gets the tile's dimensions; those of lanes come last."""
+    private = {s.buf: s for s in walk(body) if isinstance(s, Alloc)}
     extra = tuple(ix(x.var) for x in tile)
     shape = tuple(x.extent for x in tile)
+    body = _fold_rows(k, body, set(private))
+    outside = not any(x.kind == "vector" for x in tile)
 
     def one(n: Any) -> Any:
         if isinstance(n, (Load, Store, Accumulate)) and n.buf in private:
-            return replace(n, index=n.index + extra)
-        if isinstance(n, Alloc):
-            return replace(n, type=TensorType(n.type.dtype, (*n.type.shape, *shape)))
-        need(not isinstance(n, Fold), k, "a folded tile cannot be expanded")
+            return replace(n, index=extra + n.index if outside else n.index + extra)
+        if isinstance(n, Alloc) and n.buf in private:
+            own = n.type.dims
+            return replace(n, type=n.type.with_shape(shape + own if outside else own + shape))
         return n
 
     return rewrite(body, one)
+
+
+def _fold_rows(k: Kernel, body: Body, private: set[str]) -> Body:
+    """A fold of lanes that are about to become a tile folds a copy of one row: registers are free."""
+    out: list[Stmt] = []
+    for s in body:
+        folds = [n for n in walk(s) if isinstance(n, Fold) and n.buf in private]
+        if isinstance(s, For):
+            s = replace(s, body=_fold_rows(k, s.body, private))
+        else:
+            for n in folds:
+                row, lane = fresh(k, f"{n.buf}_row"), fresh(k, f"{n.buf}_lane")
+                copy = Store(row, (ix(lane),), Load(n.buf, (ix(lane),), n.dtype))
+                out.append(Alloc(row, TensorType(n.dtype, (LANES,)), "register"))
+                out.append(For(lane, LANES, "vector", (copy,)))
+                s = rewrite(s, lambda m, n=n, row=row: replace(n, buf=row) if m == n else m)
+        out.append(s)
+    return tuple(out)
 
 
 @dataclass
@@ -105,7 +131,7 @@ class _Runs:
     def visit(self, stmts: Body) -> None:
         self.count += 1
         for s in stmts:
-            if isinstance(s, For):
+            if isinstance(s, For) and _pierced(s):
                 self.visit(s.body)
                 self.count += 1
                 continue
@@ -114,8 +140,7 @@ class _Runs:
                 used |= variables(n) if isinstance(n, Index) else set()
                 late = {v for v in used if self.bound.get(v, self.count) != self.count}
                 (self.crossing if isinstance(n, Name) else self.indices).update(late)
-            if isinstance(s, Bind):
-                self.bound[s.name] = self.count
+            self.bound |= {n.name: self.count for n in walk(s) if isinstance(n, Bind)}
 
 
 def _expand_binds(k: Kernel, tile: tuple[For, ...], body: Body) -> Body:
@@ -157,7 +182,7 @@ def rfactor(k: Kernel, first: str, last: str, vectors: list[tuple[str, str]], wa
     sums = _sums((find(k, first), find(k, last)))
     parts = {acc: fresh(k, f"{acc}_part") for acc in sums}
     for unrolled, vector in vectors:
-        place = (ix(unrolled) if unrolled else ix(), ix(vector))
+        place = (ix(unrolled) if unrolled else ix(), ix(vector))[-min(ways, 2) :]
         k = at(k, vector, partial(_into_parts, parts=parts, place=place))
         k = pad_vector(k, vector)
         k = mark(k, unrolled, "unroll") if unrolled else k
@@ -180,7 +205,7 @@ def _sums(roots: Body) -> dict[str, tuple[str, DType]]:
     }
 
 
-def _into_parts(loop: For, parts: dict[str, str], place: tuple[Index, Index]) -> Body:
+def _into_parts(loop: For, parts: dict[str, str], place: tuple[Index, ...]) -> Body:
     def one(n: Any) -> Any:
         if isinstance(n, Accumulate) and n.buf in parts and not n.index:
             return replace(n, buf=parts[n.buf], index=place)
@@ -192,6 +217,10 @@ def _into_parts(loop: For, parts: dict[str, str], place: tuple[Index, Index]) ->
 def _cleared(k: Kernel, part: str, op: str, dtype: DType, ways: int) -> Body:
     """The declaration of the partial sums, set to the neutral element of `op`."""
     u, v = fresh(k, f"{part}_u"), fresh(k, f"{part}_v")
-    zero = Store(part, (ix(u), ix(v)), Const(identity(op, dtype), dtype))
+    zero = Const(identity(op, dtype), dtype)
+    if ways == 1:
+        clear = For(v, LANES, "vector", (Store(part, (ix(v),), zero),))
+        return (Alloc(part, TensorType(dtype, (LANES,)), "register"), clear)
     loops = (For(u, ways, "unroll", ()), For(v, LANES, "vector", ()))
-    return (Alloc(part, TensorType(dtype, (ways, LANES)), "register"), *nest(loops, (zero,)))
+    body = nest(loops, (Store(part, (ix(u), ix(v)), zero),))
+    return (Alloc(part, TensorType(dtype, (ways, LANES)), "register"), *body)

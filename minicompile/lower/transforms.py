@@ -50,8 +50,7 @@ from minicompile.lower.analysis import (
     varying,
     written,
 )
-
-LANES = 16  # elements of a vector, of every dtype (see codegen)
+from minicompile.lower.machine import LANES
 
 
 def need(ok: bool, k: Kernel, message: str) -> None:
@@ -361,3 +360,59 @@ def stage(k: Kernel, e: Expr, outside: str, loops: list[str], buf: str, kind: st
         return (replace(loop, body=(alloc, *copied, *read)),)
 
     return at(k, outside, f)
+
+
+def sink(k: Kernel, var: str) -> Kernel:
+    """The inverse of hoist: binds between perfectly nested loops move into the innermost body.
+
+        for i: s: f32 = rsqrt(v[i])           for i: for j:
+               for j:                     ->      acc[] = 0.0; for k: acc[] += ...
+                   acc[] = 0.0; for k: ...        s: f32 = rsqrt(v[i])
+                   y[i, j] = acc[] * s            y[i, j] = acc[] * s
+
+    A bind goes in front of the first statement that uses it, or to the start.  Law: nothing that it
+    reads is written below.
+    """
+
+    def f(loop: For) -> Body:
+        binds = tuple(s for s in loop.body if isinstance(s, Bind))
+        rest = tuple(s for s in loop.body if not isinstance(s, Bind))
+        if not (binds and len(rest) == 1 and isinstance(rest[0], For)):
+            return (loop,)
+        reads = {n.buf for n in walk(binds) if isinstance(n, Load)}
+        if reads & written(rest):
+            return (loop,)
+        return (replace(loop, body=(_sunk(rest[0], binds),)),)
+
+    loop = find(k, var)
+    inner = [s.var for s in loop.body if isinstance(s, For)]
+    return at(sink(k, inner[0]) if len(inner) == 1 else k, var, f)
+
+
+def _sunk(loop: For, binds: Body) -> For:
+    if len(loop.body) == 1 and isinstance(loop.body[0], For):
+        return replace(loop, body=(_sunk(loop.body[0], binds),))
+    body = list(loop.body)
+    for b in reversed(binds):
+        assert isinstance(b, Bind)
+        users = [n for n, s in enumerate(body) if depends(s, {b.name})]
+        body.insert(users[0] if users else 0, b)
+    return replace(loop, body=tuple(body))
+
+
+def drop_unit(k: Kernel) -> Kernel:
+    """Serial loops of one iteration are replaced by their bodies."""
+
+    def go(stmts: Body) -> Body:
+        out: list[Stmt] = []
+        for s in stmts:
+            if isinstance(s, For):
+                s = replace(s, body=go(s.body))
+                if s.kind == "serial" and s.extent == 1:
+                    first = 0 if s.last is None else min(0, s.last)
+                    out += substitute(s.body, {s.var: ix(const=first)})
+                    continue
+            out.append(s)
+        return tuple(out)
+
+    return replace(k, body=go(k.body))

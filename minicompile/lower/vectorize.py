@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 from minicompile.errors import CompileError
 from minicompile.ir.loop import (
     Accumulate,
-    Check,
     For,
     Index,
     Kernel,
     Program,
-    Quotient,
-    variables,
     walk,
 )
 from minicompile.lower.analysis import (
@@ -29,13 +26,13 @@ from minicompile.lower.analysis import (
     flops,
     loops_of,
     repeatable,
+    straight,
     stride,
     strides_of,
-    varying,
 )
+from minicompile.lower.machine import LANES
 from minicompile.lower.registers import registers, rfactor
 from minicompile.lower.transforms import (
-    LANES,
     commutes,
     cut,
     distinct,
@@ -137,20 +134,6 @@ def plans(k: Kernel, root: str) -> list[Plan]:
     return found
 
 
-def straight(loop: For) -> bool:
-    """Do addresses and conditions move in straight lines along the loop (no //, %, table look-ups)?"""
-    names = varying(loop)
-    looked_up = names - {x.var for x in (loop, *loops_of(loop.body))}
-    for n in walk(loop.body):
-        if isinstance(n, Check) and variables(n.index) & names:
-            return False
-        if isinstance(n, Index) and variables(n) & names:
-            bent = (variables(a.index) for a, _ in n.terms if isinstance(a, Quotient))
-            if variables(n) & looked_up or any(v & names for v in bent):
-                return False
-    return True
-
-
 def scalar_sums(loop: For) -> set[str]:
     """The scalars from outside that the loop accumulates into."""
     inside = allocated(loop.body)
@@ -225,12 +208,12 @@ def map_axis(k: Kernel, root: str, axis: str) -> Kernel:
     return k
 
 
-def reduce_axis(k: Kernel, root: str, axis: str) -> Kernel:
-    """A sum of its own for each lane, and for each of up to 4 registers."""
+def reduce_axis(k: Kernel, root: str, axis: str, ways: int = 4) -> Kernel:
+    """A sum of its own for each lane, and for each of up to `ways` registers."""
     k, root = innermost(k, root, axis)
     loop = find(k, axis)
     light = sum(flops(s) for s in loop.body) < HEAVY
-    ways = 4 if light and loop.extent >= 4 * LANES else 1
+    ways = ways if light and loop.extent >= ways * LANES else 1
     k, made = lanes(k, axis, ways)
     first, last = (made[0].top, made[-1].top) if root == axis else (root, root)
     return rfactor(k, first, last, [(m.unrolled, m.vector) for m in made], ways)
@@ -268,12 +251,11 @@ def lanes(k: Kernel, var: str, ways: int) -> tuple[Kernel, list[Made]]:
 
 
 def _blocks(k: Kernel, var: str, ways: int) -> tuple[Kernel, Made]:
-    o, u, v = (fresh(k, var + letter) for letter in "ouv")
+    o, b, u, v = (fresh(k, var + letter) for letter in "obuv")
     if ways == 1:
         return shift(k, var, LANES, o, v), Made(o, "", v)
-    k = shift(k, var, LANES * ways, o, u)
-    uu = fresh(k, u + "u")
-    return split(k, u, LANES, uu, v), Made(o, uu, v)
+    k = split(shift(k, var, LANES * ways, o, b), b, LANES, u, v)
+    return k, Made(o, u, v)
 
 
 def mark_lanes(k: Kernel, m: Made) -> Kernel:

@@ -1,0 +1,212 @@
+"""Contractions as tile sees them: which loop each operand varies with, and what a tile would cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from minicompile.ir.loop import (
+    Accumulate,
+    Alloc,
+    Bind,
+    For,
+    Kernel,
+    Load,
+    Store,
+    walk,
+)
+from minicompile.lower.analysis import (
+    Body,
+    Strides,
+    carried,
+    ceil_div,
+    chain,
+    find,
+    flops,
+    loops_of,
+    straight,
+    stride,
+    strides_of,
+)
+from minicompile.lower.machine import LANES, machine
+
+FOLD = 12.0  # cycles: the 16 lanes of one register added up
+STRIDED = 20.0  # cycles: a vector whose elements are far apart in memory
+COPY = 1.5  # cycles: one element copied, transposing
+MAX_ROWS = 14  # more rows only lengthen the text
+MAX_COLUMNS = 8  # memory streams that a core's prefetchers follow
+LATENCY = 4  # cycles from one multiply-add to the next on the same register
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A nest ``outer loops: acc = 0; reduction loops: acc += f(loads); epilogue`` with two or more loads.
+
+    `loads` are those of the reduction's innermost body; `scalars` the accumulators.
+    """
+
+    outer: tuple[For, ...]
+    reduction: tuple[For, ...]
+    loads: tuple[Load, ...]
+    scalars: int
+    inner_flops: int  # of one innermost iteration
+    epilogue_flops: int  # of one element of the result
+    stores: tuple[Store, ...]
+    strides: Strides
+
+    @property
+    def depth(self) -> int:
+        """Innermost iterations for one element of the result."""
+        return math.prod(x.extent for x in self.reduction)
+
+    def step(self, load: Load | Store, var: str) -> int | None:
+        return stride(load.index, self.strides[load.buf], var)
+
+    def varying(self, var: str) -> list[Load]:
+        return [x for x in self.loads if var and self.step(x, var) != 0]
+
+    def extent(self, var: str) -> int:
+        return next((x.extent for x in (*self.outer, *self.reduction) if x.var == var), 1)
+
+
+def contractions(k: Kernel) -> Iterator[str]:
+    """Outermost loops of the contractions in a kernel."""
+    for loop in loops_of(k):
+        if recognize(k, loop.var) is not None:
+            yield loop.var
+
+
+def recognize(k: Kernel, root: str) -> Contraction | None:
+    """The nest at `root` as a contraction; None if it is something else."""
+    outer, body = chain(find(k, root))
+    nests = [s for s in body if isinstance(s, For)]
+    if len(nests) != 1 or {x.kind for x in loops_of((find(k, root),))} != {"serial"}:
+        return None
+    reduction, inner = chain(nests[0])
+    if not all(isinstance(s, (Bind, Accumulate)) for s in inner):
+        return None
+    private = {s.buf for s in body if isinstance(s, Alloc)}
+    loads = tuple(dict.fromkeys(n for n in walk(inner) if isinstance(n, Load)))
+    loads = tuple(x for x in loads if x.buf not in private)
+    if len(loads) < 2 or not all(isinstance(s, (Alloc, Bind, Store, For)) for s in body):
+        return None
+    after = body[body.index(nests[0]) + 1 :]
+    stores = tuple(s for s in after if isinstance(s, Store))
+    scalars = sum(isinstance(s, Accumulate) for s in inner)
+    return Contraction(
+        outer, reduction, loads, scalars, _cost(inner), _cost(after), stores, strides_of(k)
+    )
+
+
+def _cost(stmts: Body) -> int:
+    return sum(flops(s) for s in stmts)
+
+
+# ---------------------------------------------------------------------------------- choices
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A schedule for one contraction, with its estimated cost in cycles.
+
+    rows: 16 lanes along `vector`, a register tile of mr (`row`) x nv vectors; loads in `pack` are copied
+    into a contiguous panel first.  dot: 16 lanes along the reduction loop `vector`, a tile of mr (`row`)
+    x nv (`column`) sums.
+    """
+
+    how: str
+    vector: str
+    row: str
+    mr: int
+    nv: int
+    cycles: float
+    column: str = ""
+    pack: tuple[Load, ...] = ()
+
+    def __str__(self) -> str:
+        packed = f", {', '.join(x.buf for x in self.pack)} packed" if self.pack else ""
+        over = f"{self.row} x {self.column}" if self.how == "dot" else f"{self.row} x {self.vector}"
+        lanes = f"lanes along {self.vector}" if self.how == "dot" else f"{16 * self.nv} lanes"
+        return f"{self.how} {self.mr}x{self.nv} over {over}, {lanes}{packed}"
+
+
+def choices(c: Contraction) -> list[Choice]:
+    """Every schedule that fits the registers, the cheapest first."""
+    found = [*row_choices(c), *dot_choices(c)]
+    return sorted(found, key=lambda x: x.cycles)
+
+
+def row_choices(c: Contraction) -> Iterator[Choice]:
+    """Lanes along an axis of the result."""
+    for v in (x.var for x in c.outer if straight(x) and not carried(x)):
+        moving = c.varying(v)
+        if not moving:
+            continue
+        others = [x.var for x in c.outer if x.var != v and not carried(x)]
+        for u in ["", *others]:
+            for nv in range(1, 5):
+                room = machine().registers - 1 - nv * len(moving)
+                most = min(room // (nv * c.scalars), c.extent(u), MAX_ROWS)
+                if most >= 1 and (nv == 1 or LANES * nv <= c.extent(v)):
+                    yield _row_choice(c, v, u, balanced(c.extent(u), most), nv)
+
+
+def balanced(extent: int, most: int) -> int:
+    """The smallest tile that needs no more tiles than `most` does: 64 by 14 gives 13 (5 tiles)."""
+    return ceil_div(extent, ceil_div(extent, most))
+
+
+def _row_choice(c: Contraction, v: str, u: str, mr: int, nv: int) -> Choice:
+    rows, vectors = c.extent(u), ceil_div(c.extent(v), LANES)
+    rest = math.prod(x.extent for x in c.outer if x.var not in (u, v))
+    tiles = ceil_div(rows, mr) * ceil_div(vectors, nv) * rest
+    far = [x for x in c.varying(v) if c.step(x, v) != 1]
+    pack = tuple(x for x in far if x not in c.varying(u))
+    reads = 0.0
+    for x in c.loads:
+        times = (mr if x in c.varying(u) else 1) * (nv if x in c.varying(v) else 1)
+        strided = x in far and x not in pack
+        reads += times * (STRIDED if strided else 1.0 if x in c.varying(v) else 0.5)
+    adds = mr * nv * max(1.0, c.inner_flops / 2)
+    step = max(adds, reads, LATENCY) + 1
+    store = sum(1.0 if c.step(s, v) == 1 else STRIDED for s in c.stores)
+    finish = mr * nv * (store + 1 + c.epilogue_flops) + 20
+    panels = sum(_panel(c, x) for x in pack) * COPY
+    return Choice("rows", v, u, mr, nv, tiles * (c.depth * step + finish) + panels, pack=pack)
+
+
+def _panel(c: Contraction, load: Load) -> float:
+    """Elements of one operand, over all loops that it varies with."""
+    return float(math.prod(x.extent for x in (*c.outer, *c.reduction) if load in c.varying(x.var)))
+
+
+def dot_choices(c: Contraction) -> Iterator[Choice]:
+    """Lanes along a reduction axis: every operand has unit stride there (or does not vary)."""
+    for x in c.reduction:
+        steps = [c.step(load, x.var) for load in c.loads]
+        if not straight(x) or not all(s in (0, 1) for s in steps) or 1 not in steps:
+            continue
+        names = ["", *(y.var for y in c.outer if not carried(y))]
+        for u in names:
+            for w in names:
+                if w == u or (u and not w):
+                    continue
+                for mr in range(1, min(c.extent(u), MAX_ROWS // 2) + 1):
+                    room = machine().registers - 2 - mr
+                    most = min(room // (mr * c.scalars), c.extent(w), MAX_COLUMNS)
+                    if most >= 1:
+                        yield _dot_choice(c, x.var, u, w, mr, balanced(c.extent(w), most))
+
+
+def _dot_choice(c: Contraction, v: str, u: str, w: str, mr: int, nr: int) -> Choice:
+    rest = math.prod(x.extent for x in c.outer if x.var not in (u, w))
+    tiles = ceil_div(c.extent(u), mr) * ceil_div(c.extent(w), nr) * rest
+    reads = 0.0
+    for x in c.loads:
+        reads += (mr if x in c.varying(u) else 1) * (nr if x in c.varying(w) else 1)
+    adds = mr * nr * max(1.0, c.inner_flops / 2)
+    step = max(adds, reads, LATENCY) + 1
+    depth = ceil_div(c.extent(v), LANES) * (c.depth // c.extent(v))
+    finish = mr * nr * (FOLD * c.scalars + 1 + 4 * c.epilogue_flops + len(c.stores)) + 20
+    return Choice("dot", v, u, mr, nr, tiles * (depth * step + finish), column=w)
