@@ -20,11 +20,13 @@ from minicompile.ops import (  # noqa: F401
     aten_pool,
     aten_rearrange,
     aten_reduction,
+    aten_rnn,
     aten_scan,
     aten_scatter,
     aten_slice,
     aten_softmax,
     aten_special,
+    aten_upsample,
     aten_variance,
     aten_view,
 )

@@ -37,7 +37,7 @@ def _over_axes(f: Callable[..., Any], combine: str) -> Callable[..., torch.Tenso
     return meaning
 
 
-def _reduction(name: str, f: Callable[..., Any], combine: str, doc: str, domain: str) -> Any:
+def _reduction(name: str, f: Callable[..., Any], combine: str, doc: str, domain: str) -> Emitter:
     meaning = _over_axes(f, combine)
     return primitive(name, Kind.REDUCTION, _reduced, meaning, doc, combine=combine, domain=domain)
 
