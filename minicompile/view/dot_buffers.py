@@ -10,7 +10,7 @@ from minicompile.view.dot_graph import size_text
 from minicompile.view.style import PALETTE, SMALL, caption, words
 
 SHOWN = ("arena", "output", "tensor")  # what a call allocates; inputs and parameters are given
-TINTS = {"arena": "arena", "output": "shared", "tensor": "local"}
+TINTS = {"arena": "arena", "output": "arena", "tensor": "local"}
 ROWS = 120  # buffers in one drawing
 WIDTH = 1000  # points for all calls together
 
@@ -111,7 +111,7 @@ def _bar(life: Life, earlier: list[Life], calls: int, width: int) -> str:
     cells += [_cell(" ", 1, width)] * life.first
     cells += [_cell(text, span, width * span, looks)]
     cells += [_cell(" ", 1, width)] * (calls - life.last - 1)
-    place = "" if b.offset is None else f"{b.offset:,}"
+    place = b.place if b.offset is None else f"{b.offset:,}"
     again = reused(life, earlier)
     place += f"   reuses {', '.join(again)}" if again else ""
     cells.append(f'<TD ALIGN="RIGHT">{words(f"{b.type.bytes:,}", size=9)}</TD>')
