@@ -70,13 +70,6 @@ class Contraction:
         return next((x.extent for x in (*self.outer, *self.reduction) if x.var == var), 1)
 
 
-def contractions(k: Kernel) -> Iterator[str]:
-    """Outermost loops of the contractions in a kernel."""
-    for loop in loops_of(k):
-        if recognize(k, loop.var) is not None:
-            yield loop.var
-
-
 def recognize(k: Kernel, root: str) -> Contraction | None:
     """The nest at `root` as a contraction; None if it is something else."""
     outer, body = chain(find(k, root))

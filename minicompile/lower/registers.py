@@ -114,9 +114,13 @@ def _fold_rows(k: Kernel, body: Body, private: set[str]) -> Body:
                 copy = Store(row, (ix(lane),), Load(n.buf, (ix(lane),), n.dtype))
                 out.append(Alloc(row, TensorType(n.dtype, (LANES,)), "register"))
                 out.append(For(lane, LANES, "vector", (copy,)))
-                s = rewrite(s, lambda m, n=n, row=row: replace(n, buf=row) if m == n else m)
+                s = rewrite(s, partial(_renamed, old=n, buf=row))
         out.append(s)
     return tuple(out)
+
+
+def _renamed(n: Any, old: Fold, buf: str) -> Any:
+    return replace(old, buf=buf) if n == old else n
 
 
 @dataclass

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from minicompile.errors import CompileError
-from minicompile.ir.loop import For, Kernel, Program
-from minicompile.lower.analysis import find, loops_of
+from minicompile.ir.loop import Kernel, Program
+from minicompile.lower.analysis import loops_of
 from minicompile.lower.contraction import Choice, choices, recognize
 from minicompile.lower.tile_gemm import tile_dot, tile_rows
 from minicompile.lower.transforms import distinct, drop_unit, sink
@@ -44,29 +43,25 @@ class Tile(Pass):
 
 def tile(k: Kernel) -> tuple[Kernel, list[Choice]]:
     """One kernel, and what was chosen for each of its contractions."""
-    start = k
-    k = distinct(k)
-    made: list[Choice] = []
-    for root in list(nests(k)):
-        if root not in {x.var for x in loops_of(k)}:
+    tiled, made = distinct(k), list[Choice]()
+    for root in [x.var for x in loops_of(tiled)]:
+        if root in {x.var for x in loops_of(tiled)}:
+            tiled, choice = tile_nest(tiled, root)
+            made += [choice] if choice else []
+    return (drop_unit(tiled), made) if made else (k, made)
+
+
+def tile_nest(k: Kernel, root: str) -> tuple[Kernel, Choice | None]:
+    """The nest at `root` with its cheapest legal schedule; unchanged if it is no contraction."""
+    sunk = sink(k, root)
+    c = recognize(sunk, root)
+    for choice in choices(c) if c else []:
+        assert c is not None
+        try:
+            return SCHEDULES[choice.how](sunk, c, choice), choice
+        except CompileError:  # a transform's legality check: the next cheapest choice, then
             continue
-        sunk = sink(k, root)
-        c = recognize(sunk, root)
-        for choice in choices(c) if c is not None else []:
-            try:
-                schedule = tile_rows if choice.how == "rows" else tile_dot
-                k = schedule(sunk, c, choice)  # type: ignore[arg-type]
-                made.append(choice)
-                break
-            except CompileError:  # a transform's legality check: the next cheapest choice, then
-                continue
-    return (drop_unit(k), made) if made else (start, made)
+    return k, None
 
 
-def nests(k: Kernel) -> Iterator[str]:
-    """Loops at which a contraction may start, outermost first."""
-    for x in loops_of(k):
-        yield x.var
-
-
-__all__ = ["For", "Tile", "find", "nests", "tile"]
+SCHEDULES = {"rows": tile_rows, "dot": tile_dot}

@@ -7,7 +7,7 @@ from typing import Any
 
 from minicompile.ir.loop import Alloc, For, Kernel, Load, Store, ix, rewrite, walk
 from minicompile.ir.types import TensorType
-from minicompile.lower.analysis import Body, chain, find, flops, stride, strides_of
+from minicompile.lower.analysis import Body, chain, find, stride, strides_of
 from minicompile.lower.contraction import Choice, Contraction
 from minicompile.lower.machine import LANES
 from minicompile.lower.registers import registers
@@ -171,6 +171,3 @@ def tile_dot(k: Kernel, c: Contraction, x: Choice) -> Kernel:
     for var in (*rows, *columns):
         k = mark(k, var, "unroll")
     return k
-
-
-__all__ = ["flops", "tile_dot", "tile_rows"]

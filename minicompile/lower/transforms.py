@@ -112,7 +112,7 @@ def rename(stmts: Body, new: dict[str, str]) -> Body:
 
 
 def distinct(k: Kernel) -> Kernel:
-    """Every loop gets a variable of its own: loops one after the other may share one before."""
+    """Every serial loop gets a variable of its own: loops one after the other may share one before."""
     taken = names_of(k)
     seen: set[str] = set()
 
@@ -121,7 +121,7 @@ def distinct(k: Kernel) -> Kernel:
         for s in stmts:
             if isinstance(s, For):
                 var, n = s.var, 1
-                while var in seen or (n > 1 and var in taken):
+                while (var in seen and s.kind == "serial") or (n > 1 and var in taken):
                     n += 1
                     var = f"{s.var}_{n}"
                 seen.add(var)

@@ -36,6 +36,7 @@ from minicompile.lower.transforms import (
     commutes,
     cut,
     distinct,
+    drop_unit,
     fresh,
     hoist,
     mark,
@@ -44,6 +45,7 @@ from minicompile.lower.transforms import (
     shift,
     split,
 )
+from minicompile.passes.base import Pass
 
 FOLD = 12  # additions: combining the 16 lanes of one register
 STRIDED = 20  # additions: a vector load or store whose lanes are not neighbours
@@ -51,12 +53,14 @@ HEAVY = 10  # additions: from here on a body hides its own latency
 
 
 @dataclass(frozen=True)
-class Vectorize:
+class Vectorize(Pass):
     """Every nest runs 16 elements at a time, along the axis where that costs least.
 
-        for i in serial(100):                      for io in serial(7, step=16, last=84):
-            y[i] = exp(x[i])               ->          for iv in vector(16):
-                                                           y[io + iv] = exp(x[io + iv])
+    before:  for i in serial(100):
+                 y[i] = exp(x[i])
+    after:   for io in serial(7, step=16, last=84):
+                 for iv in vector(16):
+                     y[io + iv] = exp(x[io + iv])
 
     An axis qualifies if its iterations are independent (a *map*), or if they only add up to scalars (a
     *reduction*: then each lane has its own sum, and 4 registers hide the latency of an addition). The
@@ -64,8 +68,9 @@ class Vectorize:
     far apart.  A nest whose axes all cost more than one element at a time stays serial.
     """
 
-    name: str = "vectorize"
-    level: str = "loop"
+    name = "vectorize"
+    level = "loop"
+    verb = "vectorised"
 
     def run(self, program: Program) -> Program:
         return replace(program, kernels=tuple(vectorize(k) for k in program.kernels))
@@ -81,7 +86,7 @@ def vectorize(k: Kernel) -> Kernel:
                 break
             except CompileError:  # a transform's legality check: the next best plan, then
                 continue
-    return k
+    return drop_unit(k)
 
 
 def roots(stmts: Body) -> Iterator[str]:
