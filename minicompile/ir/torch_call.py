@@ -112,6 +112,17 @@ def written_arguments(
     return written
 
 
+# In training these write running_mean and running_var (arguments 3 and 4), which their schema hides.
+_HIDDEN_WRITERS = ("aten.native_batch_norm", "aten.batch_norm", "aten.cudnn_batch_norm")
+
+
+def hidden_writes(node: Node) -> tuple[Value, ...]:
+    """The operands that a node writes to although its schema does not say so."""
+    if node.op not in _HIDDEN_WRITERS or not node.args[5]:
+        return ()
+    return tuple(a for a in node.args[3:5] if isinstance(a, Value))
+
+
 def tensors_in(x: Any) -> Iterable[torch.Tensor]:
     """The tensors in nested lists and tuples, in order."""
     if isinstance(x, torch.Tensor):

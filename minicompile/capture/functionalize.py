@@ -1,0 +1,296 @@
+"""Functionalize: no mutation, no shared memory; what was written to arguments is listed at the end.
+
+    t0 = aten.slice.Tensor(x, 0, 1)            t0 = aten.slice.Tensor(x, 0, 1)
+    t1 = aten.add_.Tensor(t0, 1)         ->    t1 = aten.add.Tensor(t0, 1)
+    t2 = aten.mul.Tensor(x, 2)                 x_v1 = aten.slice_scatter(x, t1, 0, 1)
+                                               t2 = aten.mul.Tensor(x_v1, 2)
+                                               x[...] = x_v1
+
+Every tensor is a *base* or a view of one, through a chain of views.  A base holds one value at a time; a
+write computes the new value purely and puts it back along the chain (`views`); a view read after its base
+changed is taken again.  In PyTorch this is `torch.func.functionalize`, in C++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from minicompile.capture import layouts
+from minicompile.capture.inplace import PureCall, pure_call, wide_dtypes
+from minicompile.capture.provenance import source_line
+from minicompile.capture.views import SAME, View, inverse, pieces, scatter
+from minicompile.errors import CompileError
+from minicompile.ir.graph import Arg, Graph, Node, Output, Value, map_values
+from minicompile.ir.torch_call import torch_op
+from minicompile.ir.types import TensorType
+
+
+@dataclass
+class Base:
+    """Memory of its own: its present value, how often it was written, the argument it is (or None)."""
+
+    value: Value
+    argument: Value | None = None
+    version: int = 0
+
+
+@dataclass(eq=False)
+class Alias:
+    """A tensor of the eager program: a base, or (with `view`) a view of `parent`.
+
+    `value` is the pure value last read or written through it, right while `version` is the base's.
+    """
+
+    name: str
+    base: Base
+    value: Value
+    parent: Alias | None = None
+    view: View | None = None
+    version: int = 0
+
+    @property
+    def chain(self) -> list[View]:
+        """The views from the base to here."""
+        if self.parent is None or self.view is None:
+            return []
+        return [*self.parent.chain, self.view]
+
+    @property
+    def root(self) -> Alias:
+        """The tensor that is the base itself."""
+        return self if self.parent is None else self.parent.root
+
+
+@dataclass(frozen=True)
+class Functionalize:
+    """The pass: an ATen graph as captured -> the same function as pure SSA.
+
+    Ensures: no op writes to an operand; `writes` holds the mutations of arguments, done after everything
+    else; outputs that are arguments or views of them are marked `view` (taken after the writes); all
+    other outputs are fresh, so two outputs that shared memory in eager are equal but no longer share it.
+    Raises CompileError MC012 for changes of a tensor's shape or memory (t_, resize_, set_).
+    """
+
+    name: str = "functionalize"
+
+    def run(self, graph: Graph) -> Graph:
+        """The pure graph. Nodes made here say `why`; all keep the names and origins of the captured."""
+        return _Functionalizer(graph).run()
+
+
+class _Functionalizer:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[Node] = []
+        self.tensors: dict[str, Alias] = {}
+        self.names = {v.name for v in graph.arguments}
+        self.names |= {v.name for n in graph.nodes for v in n.outs}
+        self.node: Node | None = None  # at hand; its origins go to all that is made for it
+
+    def run(self) -> Graph:
+        """Rewrite node by node, then outputs and writes."""
+        for v in self.graph.arguments:
+            self.own(v, argument=v)
+        for self.node in self.graph.nodes:
+            try:
+                self.step(self.node)
+            except CompileError as error:
+                raise _located(error, self.node) from None
+        outputs = tuple([self.output(o) for o in self.graph.outputs])
+        bases = [(v.name, self.tensors[v.name].base) for v in self.graph.arguments]
+        writes = tuple((name, base.value) for name, base in bases if base.version)
+        return replace(self.graph, nodes=tuple(self.nodes), outputs=outputs, writes=writes)
+
+    # -------------------------------------------------------------------- one captured node
+
+    def step(self, node: Node) -> None:
+        """Emit the pure form of one node."""
+        pure = pure_call(node)
+        if pure is not None:
+            self.mutate(pure)
+        elif node.op in SAME:
+            self.tensors[node.out.name] = self.tensor(node.args[0])
+        elif node.op == "aten.lift_fresh":  # new data from torch.tensor(...), not the constant itself
+            self.own(node.out, self.read(self.tensor(node.args[0])))
+        elif _is_view(node):
+            self.take_view(node)
+        else:
+            attrs = tuple((k, self.pure(v)) for k, v in node.attrs)
+            self.emit(node.op, self.pure(node.args), attrs, node.outs)
+            for v in node.outs:
+                self.own(v)
+
+    def take_view(self, node: Node) -> None:
+        """A view is a value like any other, but it remembers where it is from."""
+        parent, rest = self.tensor(node.args[0]), node.args[1:]
+        if node.op == "aten.as_strided":
+            parent, rest = self.memory(parent, rest)
+        self.emit(node.op, (self.read(parent), *rest), node.attrs, node.outs)
+        views = [View(node.op, rest, node.attrs, v.type) for v in node.outs]
+        if torch_op(node.op)._schema.returns[0].type.kind() == "ListType":
+            views = pieces(node.op, rest, tuple(v.type for v in node.outs))
+        for v, view in zip(node.outs, views):
+            self.tensors[v.name] = Alias(v.name, parent.base, v, parent, view, parent.base.version)
+
+    def mutate(self, pure: PureCall) -> None:
+        """Emit the pure form of a writing op, and write its results through the tensors written to."""
+        targets = [self.tensor(t) for t in pure.targets]
+        for target, v in zip(targets, pure.results):
+            if pure.reshapes or target.value.type.shape != v.type.shape:
+                self.need_unshared(target)
+        if pure.op == "aten.as_strided":
+            parent, rest = self.memory(targets[0], pure.args[1:])
+            pure = replace(pure, args=(self.read(parent), *rest))
+        args, attrs = self.pure(pure.args), tuple((k, self.pure(v)) for k, v in pure.attrs)
+        wide = wide_dtypes(replace(pure, args=args, attrs=attrs), [v.type for v in pure.results])
+        results = [v if v in (self.node.outs if self.node else ()) else self.fresh(v.name, v.type)
+                   for v in pure.results]  # fmt: skip
+        raw = [v if w is None else self.fresh(f"{v.name}_wide", v.type.with_dtype(w))
+               for v, w in zip(results, wide)]  # fmt: skip
+        self.emit(pure.op, args, attrs, (*pure.extra, *raw))
+        for v in pure.extra:
+            self.own(v)
+        for target, before, after in zip(targets, raw, results):
+            if before is not after:
+                dtype = (("dtype", after.type.dtype),)
+                self.emit("aten._to_copy", (before,), dtype, (after,), "in-place result")
+            self.write(target, after)
+            self.tensors[after.name] = target
+
+    def need_unshared(self, target: Alias) -> None:
+        """A tensor may take another shape in place only if nobody else sees its memory."""
+        others = [a for a in self.tensors.values() if a.base is target.base and a is not target]
+        if target.base.argument or target.parent or others:
+            raise CompileError(
+                "MC012",
+                f"{self.node.op if self.node else ''} changes the shape of a tensor seen elsewhere",
+                remedy="Use the form that returns a new tensor (x.t() for x.t_()).",
+            )
+
+    # -------------------------------------------------------------------- reading and writing
+
+    def tensor(self, arg: Arg) -> Alias:
+        """The tensor that this operand is."""
+        assert isinstance(arg, Value)
+        return self.tensors[arg.name]
+
+    def pure(self, arg: Arg) -> Arg:
+        """An argument with the present values of its tensors."""
+        return map_values(arg, lambda v: self.read(self.tensors[v.name]))
+
+    def own(self, v: Value, value: Value | None = None, argument: Value | None = None) -> None:
+        """`v` is a tensor with memory of its own."""
+        value = value or v
+        self.tensors[v.name] = Alias(v.name, Base(value, argument), value)
+
+    def read(self, a: Alias) -> Value:
+        """The present value of a tensor."""
+        if a.parent is None or a.view is None:
+            return a.base.value
+        if a.version != a.base.version:
+            out = self.fresh(f"{a.name}_v{a.base.version}", a.view.type)
+            args = (self.read(a.parent), *a.view.args)
+            self.emit(a.view.op, args, a.view.attrs, (out,), "view of a changed tensor")
+            a.value, a.version = out, a.base.version
+        return a.value
+
+    def write(self, a: Alias, new: Value) -> None:
+        """Give a tensor a new value, and with it its base."""
+        if a.parent is None:
+            a.base.value, a.base.version = new, a.base.version + 1
+        else:
+            self.write(a.parent, self.put(a, a.parent, new))
+        a.value, a.version = new, a.base.version
+
+    def put(self, a: Alias, parent: Alias, new: Value) -> Value:
+        """The new value of the parent of view `a`, which has the new value `new`."""
+        assert a.view is not None
+        whole = parent.value.type.pure()
+        out = self.fresh(f"{parent.name}_v{a.base.version + 1}", whole)
+        call = inverse(a.view, whole)
+        if call is not None:
+            return self.emit(call[0], (new, *call[1]), (), (out,), "write through a view")
+        op = scatter(a.view)
+        if op is None:
+            raise CompileError("MC012", f"the model writes through a view made by {a.view.op}")
+        args = (self.read(parent), new, *a.view.args)
+        return self.emit(op, args, a.view.attrs, (out,), "write through a view")
+
+    def memory(self, a: Alias, args: tuple[Arg, ...]) -> tuple[Alias, tuple[Arg, ...]]:
+        """as_strided addresses memory: (a tensor that shows the base's memory in order, arguments)."""
+        root, strides = a.root, self.strides(a.root)
+        offset = args[2] if len(args) > 2 else None
+        if offset is None:
+            offset = layouts.region(root.value, strides, a.chain)[2]
+        order = layouts.memory_order(root.value.type.dims, strides)
+        if order != tuple(range(len(order))):
+            shape = tuple(root.value.type.shape[i] for i in order)
+            view = View("aten.permute", (order,), (), root.value.type.pure().with_shape(shape))
+            out = self.fresh(f"{root.name}_memory", view.type)
+            self.emit(view.op, (self.read(root), order), (), (out,), "order of memory")
+            root = Alias(out.name, root.base, out, root, view, root.base.version)
+        return root, (*args[:2], offset)
+
+    def strides(self, root: Alias) -> tuple[int, ...]:
+        """Eager's strides of a base."""
+        if root.base.argument is not None:
+            return root.base.argument.type.dense_strides
+        return layouts.eager_strides(self.graph, root.name)
+
+    # -------------------------------------------------------------------- making nodes
+
+    def output(self, o: Output) -> Output:
+        """A view of an argument stays one; anything else is fresh memory."""
+        a = self.tensors[o.value.name]
+        base = a.base.argument
+        if base is not None:
+            return Output(base, None, layouts.region(base, base.type.dense_strides, a.chain))
+        value = self.read(a)
+        if any(value.name == v.name for v in self.graph.arguments):
+            out = self.fresh(f"{o.value.name}_out", value.type.pure())
+            value = self.emit("aten.clone", (value,), (), (out,), "a new tensor for every call")
+        return Output(value, o.strides)
+
+    def emit(
+        self,
+        op: str,
+        args: Arg,
+        attrs: Iterable[tuple[str, Arg]],
+        outs: tuple[Value, ...],
+        why: str = "",
+    ) -> Value:
+        """Append a node, with the origins of the captured node at hand; gives its first result."""
+        assert isinstance(args, tuple)
+        origins = self.node.origins if self.node else ()
+        self.nodes.append(Node(op, args, tuple(attrs), outs, origins, why))
+        return outs[0]
+
+    def fresh(self, name: str, type: TensorType) -> Value:
+        """A new value of this name, or one like it."""
+        base, n = name, 2
+        while name in self.names:
+            name, n = f"{base}_{n}", n + 1
+        self.names.add(name)
+        return Value(name, type)
+
+
+def _is_view(node: Node) -> bool:
+    """Does the op return its operand's memory, by its schema?"""
+    arguments = torch_op(node.op)._schema.arguments
+    alias = arguments[0].alias_info if arguments else None
+    return alias is not None and not alias.is_write and isinstance(node.args[0], Value)
+
+
+def _located(error: CompileError, node: Node) -> CompileError:
+    """The error with the user's line, if it has none yet."""
+    if error.where or not node.origins:
+        return error
+    loc = node.origins[0].loc
+    return CompileError(
+        error.code,
+        error.message,
+        where=f"{loc} in {loc.function}()",
+        context=source_line(loc),
+        remedy=error.remedy or "Without fullgraph=True the call is left to eager PyTorch.",
+    )

@@ -1,0 +1,119 @@
+"""Side effects that are no PyTorch op, and would be lost: each is noticed, undone and refused.
+
+A capture runs the model's Python once.  What Python changes on the way would not happen again when the
+compiled graph runs, so that a model that counts its calls or caches a tensor in an attribute would
+silently go wrong.  Watched are: attributes and buffers of modules, and the random number generators.
+(Not watched: globals, and the insides of the user's own lists and objects.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from minicompile.errors import CompileError
+
+_MISSING = object()
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, torch.dtype, torch.device)
+_WAYS_OUT = (
+    "Return the new value instead, or update a registered buffer in place (self.buffer.copy_(value)). "
+    "Without fullgraph=True the call is left to eager PyTorch."
+)
+
+
+class Watch:
+    """Attributes, parameters and buffers of modules, as they were."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+
+    def add(self, path: str, module: nn.Module) -> None:
+        """Remember the attributes of this module now."""
+        for d in (module.__dict__, module._parameters, module._buffers):
+            self._seen.append((path, d, dict(d)))
+
+    def check(self, was_read: Callable[[torch.Tensor], bool]) -> None:
+        """Refuse changed attributes. CompileError MC012 names the first one.
+
+        A tensor that replaces a tensor nobody read is scratch memory, set anew by every forward (the
+        weight of an old-style `weight_norm`): that is fine.
+        """
+        for path, d, before in self._seen:
+            for name in [*before, *(k for k in d if k not in before)]:
+                old, new = before.get(name, _MISSING), d.get(name, _MISSING)
+                if old is new or _same_plain(old, new) or _scratch(old, new, was_read):
+                    continue
+                what = f"{path}.{name}" if path else name
+                raise CompileError(
+                    "MC012", f"the model sets its attribute {what} while it runs", remedy=_WAYS_OUT
+                )
+
+    def restore(self) -> None:
+        """Put the old attributes back: fakes must not stay behind."""
+        for _, d, before in self._seen:
+            for name in [k for k in d if k not in before]:
+                del d[name]
+            for name, value in before.items():
+                if d.get(name, _MISSING) is not value:
+                    d[name] = value
+
+
+def _same_plain(old: Any, new: Any) -> bool:
+    return type(old) is type(new) and isinstance(old, _PLAIN) and bool(old == new)
+
+
+def _scratch(old: Any, new: Any, was_read: Callable[[torch.Tensor], bool]) -> bool:
+    return isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor) and not was_read(old)
+
+
+class ArgumentFake:
+    """The fake of an input or parameter, and its memory as it was at the start.
+
+    Ops that write move the version counter.  ``x.data = y`` or ``x.t_()`` give the tensor other memory
+    or another shape: no graph can do that to a tensor of the caller.
+    """
+
+    def __init__(self, fake: torch.Tensor) -> None:
+        self.fake = fake
+        self._memory = self._describe()
+
+    def _describe(self) -> tuple[object, ...]:
+        t = self.fake
+        return t.shape, t.stride(), t.storage_offset(), t.untyped_storage()._cdata
+
+    def written(self, name: str) -> bool:
+        """Was it written to? CompileError MC012 if its memory or shape was replaced."""
+        if self._describe() != self._memory:
+            raise CompileError(
+                "MC012",
+                f"the model replaces the memory or the shape of {name} (.data =, resize_, t_, set_)",
+                remedy=f"Write into it instead: {name}.copy_(value), or return the new tensor.",
+            )
+        return not self.fake.is_inference() and self.fake._version > 0
+
+
+@contextlib.contextmanager
+def steady_generators() -> Iterator[None]:
+    """Refuse a model that seeds, or draws from, a generator outside the graph; restore its state."""
+    torch_state, python_state = torch.get_rng_state(), random.getstate()
+    moved = []
+    try:
+        yield
+    finally:
+        if not torch.equal(torch.get_rng_state(), torch_state):
+            torch.set_rng_state(torch_state)
+            moved.append("seeds torch's random generator")
+        if random.getstate() != python_state:
+            random.setstate(python_state)
+            moved.append("draws from Python's `random`, whose values would be frozen")
+    if moved:
+        raise CompileError(
+            "MC012",
+            f"the model {moved[0]} while it runs",
+            remedy="Seed outside the model and draw with torch (torch.rand) inside it.",
+        )

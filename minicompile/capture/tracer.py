@@ -1,0 +1,300 @@
+"""Capture: run the model once on fake tensors and write down what PyTorch was asked for.
+
+`capture(model, args, kwargs)` gives a `Captured`: the graph at the ATen level (stage ``capture``) and
+how a later call maps onto it.  The model's Python runs once, here; what it does besides calling PyTorch
+is refused (`side_effects`), what it decides by the values of tensors too (`refuse`).
+
+In PyTorch this is `make_fx`, with proxies.  torch.compile reads bytecode first (TorchDynamo) and so
+sees `if` statements, which an ATen recorder cannot; the price is a bytecode interpreter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_flatten, tree_flatten_with_path, tree_unflatten
+
+from minicompile.capture.captured import Captured, Leaf, Result, Slot, flatten
+from minicompile.capture.constants import argument_type, eager_strides
+from minicompile.capture.names import Namer, graph_name, leaf_names
+from minicompile.capture.parameters import ModuleState
+from minicompile.capture.provenance import Provenance, run_model
+from minicompile.capture.recorder import Recorder, TorchCalls
+from minicompile.capture.refuse import check_input, explained
+from minicompile.capture.side_effects import ArgumentFake, steady_generators
+from minicompile.errors import CompileError
+from minicompile.ir.graph import Graph, Node, Output, Value
+from minicompile.ir.torch_call import hidden_writes
+
+_LOCK = threading.RLock()  # modules are patched and their parameters swapped: one capture at a time
+
+# Python values that may stand among the arguments; anything else could hide tensors or change.
+_VALUES = (
+    *(bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.layout),
+    *(torch.memory_format, torch.Size, slice, range, type(Ellipsis), type, nn.Module),
+)
+
+
+def capture(
+    model: Any,
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    device: str = "cpu",
+    provenance: Provenance | None = None,
+) -> Captured:
+    """Record one call ``model(*args, **kwargs)``.
+
+    `model` is any callable; tensors anywhere in args and kwargs (pytrees) become inputs, all else is
+    baked in by value.  `device` is the kind of device ("cpu", "cuda") that all tensors must be on.
+    CompileError: MC011 if values of tensors steer the Python code, MC012 for side effects, MC013 for
+    tensors of an unsupported kind.  An error of the model itself is raised as eager raises it.
+    """
+    if not callable(model):
+        raise CompileError("MC002", f"a {type(model).__name__} is not callable")
+    with _LOCK:
+        session = _Session(model, tuple(args), dict(kwargs or {}), device, provenance)
+        try:
+            with steady_generators():
+                return session.run()
+        except Exception as error:
+            raise explained(error, session.provenance.override) from None
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A graph input while it is captured: the number of its leaf, the real tensor and its fake."""
+
+    leaf: int
+    value: Value
+    real: torch.Tensor
+    fake: torch.Tensor
+
+
+class _Session:
+    """One capture, step by step."""
+
+    def __init__(
+        self,
+        model: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        device: str,
+        provenance: Provenance | None,
+    ) -> None:
+        self.model, self.device = model, device
+        self.args, self.kwargs = args, kwargs
+        self.fake = FakeTensorMode(allow_non_fake_inputs=True)
+        self.namer = Namer()
+        self.provenance = provenance or Provenance()
+        self.state = ModuleState(self.fake, self.namer, self.provenance.paths)
+        self.recorder = Recorder(self.namer, self.state, self.provenance, device)
+        self.leaves: list[Leaf] = []
+        self.inputs: list[_Input] = []
+        self.arguments: dict[str, ArgumentFake] = {}
+
+    def run(self) -> Captured:
+        """Fake the arguments, run the model, put everything back, collect."""
+        fakes, spec = self._fake_leaves()
+        fake_args, fake_kwargs = tree_unflatten(fakes, spec)
+        try:
+            with self._surroundings():
+                root = getattr(self.model, "__self__", self.model)  # the module of a bound method
+                if isinstance(root, nn.Module):
+                    self.state.adopt(root, "")
+                out = run_model(self.model, fake_args, fake_kwargs)
+            self.state.watch.check(lambda t: id(t) in self.state.fakes)
+        finally:
+            self.state.close()
+        return self._captured(out)
+
+    @contextlib.contextmanager
+    def _surroundings(self) -> Iterator[None]:
+        """Everything that is different while the model runs."""
+        with contextlib.ExitStack() as stack:
+            for context in (
+                torch.inference_mode(False),
+                torch.no_grad(),
+                _no_shortcuts(),
+                self.state.training_reads(),
+                self.provenance.module_paths(self.state.on_call),
+                self.fake,
+                self.recorder,
+                TorchCalls(self.recorder),
+            ):
+                stack.enter_context(context)
+            yield
+
+    # ------------------------------------------------------------------------- arguments
+
+    def _fake_leaves(self) -> tuple[list[Any], Any]:
+        """The leaves of the call, tensors replaced by fakes and named."""
+        paths, spec = tree_flatten_with_path((self.args, self.kwargs))
+        names = leaf_names(self.model, self.args, [path for path, _ in paths])
+        return [self._leaf(i, n, x) for i, (n, (_, x)) in enumerate(zip(names, paths))], spec
+
+    def _leaf(self, index: int, name: str, x: Any) -> Any:
+        name = self.namer.unique(name)
+        if not isinstance(x, torch.Tensor):
+            if not isinstance(x, _VALUES) and not callable(x):
+                raise CompileError(
+                    "MC002",
+                    f"argument {name} is a {type(x).__name__}, whose contents cannot be watched",
+                    remedy="Pass tensors, numbers, strings, and lists, tuples or dicts of them.",
+                )
+            self.leaves.append(Leaf(name, None, x))
+            return x
+        check_input(name, x)
+        fake = self._fake_input(x)
+        value = Value(name, argument_type(x, self.device))
+        self.leaves.append(Leaf(name, name))
+        self.inputs.append(_Input(index, value, x, fake))
+        self.arguments[name] = ArgumentFake(fake)
+        self.recorder.bind(fake, value)
+        return fake
+
+    def _fake_input(self, x: torch.Tensor) -> torch.Tensor:
+        """A fake of its own for each input, even where two share memory (see `Captured.mutated`)."""
+        with self.fake, torch.inference_mode(False), torch.no_grad():
+            fake = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
+            return fake.requires_grad_(x.requires_grad)
+
+    # ------------------------------------------------------------------------- the result
+
+    def _captured(self, out: Any) -> Captured:
+        outputs, results, out_spec = self._outputs(out)
+        slots = self._used_slots(outputs)
+        real = {i.value.name: i.real for i in self.inputs} | {s.name: s.read() for s in slots}
+        params = tuple(Value(s.name, argument_type(s.read(), self.device)) for s in slots)
+        inputs = tuple(i.value for i in self.inputs)
+        nodes = tuple(self.recorder.nodes)
+        mutated = self._mutated(real)
+        _no_overlap(mutated, real)
+        return Captured(
+            graph=Graph(graph_name(self.model), inputs, params, nodes, tuple(outputs)),
+            structure=flatten(self.args, self.kwargs)[1],
+            leaves=tuple(self.leaves),
+            slots=tuple(slots),
+            tied=tuple(pair for pair in self.state.tied if pair[0] in slots),
+            modules=self.state.facts(),
+            results=tuple(results),
+            out_spec=out_spec,
+            mutated=mutated,
+            requires_grad=tuple(name for name, t in real.items() if t.requires_grad),
+            zero_offset=_addresses_memory(nodes, real),
+            autocast=torch.is_autocast_enabled(self.device),
+            default_dtype=torch.get_default_dtype(),
+            device=self.device,
+        )
+
+    def _outputs(self, out: Any) -> tuple[list[Output], list[Result], Any]:
+        """Each distinct tensor is one graph output, in order of first appearance."""
+        leaves, spec = tree_flatten(out)
+        outputs: list[Output] = []
+        number: dict[int, int] = {}
+        results = []
+        for x in leaves:
+            if not isinstance(x, torch.Tensor):
+                results.append(Result(literal=_literal(x)))
+                continue
+            fake = self.recorder.fake_of(x)
+            if id(fake) not in number:
+                number[id(fake)] = len(outputs)
+                outputs.append(Output(self.recorder.value_of(fake), eager_strides(fake)))
+            results.append(self._result(fake, number[id(fake)]))
+        return outputs, results, spec
+
+    def _result(self, fake: torch.Tensor, output: int) -> Result:
+        leaf = next((i.leaf for i in self.inputs if i.fake is fake), None)
+        return Result(output, leaf, self.state.slot_of.get(id(fake)))
+
+    def _used_slots(self, outputs: list[Output]) -> list[Slot]:
+        """Of all parameters, those that the graph reads."""
+        used = {v.name for n in self.recorder.nodes for v in n.operands}
+        used |= {o.value.name for o in outputs}
+        return [s for s in self.state.slots if s.name in used]
+
+    def _mutated(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Which arguments were written to, by ops or (batch norm) behind the schema's back."""
+        arguments = self.arguments | self.state.arguments
+        hidden = {v.name for n in self.recorder.nodes for v in hidden_writes(n)}
+        return tuple(n for n in names if arguments[n].written(n) or n in hidden)
+
+
+def _literal(x: Any) -> Any:
+    """A part of the return value that is no tensor. CompileError MC010 if it could hide one."""
+    if isinstance(x, _VALUES) or callable(x):
+        return x
+    raise CompileError(
+        "MC010",
+        f"the model returns a {type(x).__name__}, which may hold tensors",
+        remedy="Return tensors in tuples, lists or dicts, or register the class with "
+        "torch.utils._pytree.register_pytree_node.",
+    )
+
+
+def _no_overlap(mutated: tuple[str, ...], real: Mapping[str, torch.Tensor]) -> None:
+    """Refuse writes into memory that another argument also shows."""
+    storages = {name: t.untyped_storage().data_ptr() for name, t in real.items()}
+    for name in mutated:
+        for other, storage in storages.items():
+            if other != name and storage == storages[name] and real[name].numel():
+                raise CompileError(
+                    "MC012",
+                    f"the model writes to {name}, whose memory {other} shares",
+                    remedy=f"Pass {other}.clone() instead.",
+                )
+
+
+def _addresses_memory(nodes: Iterable[Node], real: Mapping[str, torch.Tensor]) -> bool:
+    """Does as_strided count from the start of the storage? Then no argument may start elsewhere."""
+    absolute = any(
+        n.op.startswith("aten.as_strided") and len(n.args) > 3 and n.args[3] is not None
+        for n in nodes
+    )
+    for name, t in real.items():
+        if absolute and t.storage_offset():
+            raise CompileError(
+                "MC012",
+                f"as_strided counts from the start of the storage, but {name} starts elsewhere in it",
+                remedy=f"Pass {name}.clone(), or use slicing in place of as_strided.",
+            )
+    return absolute
+
+
+@contextlib.contextmanager
+def _no_shortcuts() -> Iterator[None]:
+    """Let every call arrive at the recorder.
+
+    A TorchFunctionMode is popped while it handles a call, so inside a Python function that checks for
+    overrides (F.multi_head_attention_forward) the calls below would not be seen: the checks say no
+    here.  The fused encoder kernel is switched off, and so is the cache of autocast, which would keep
+    fakes.  FakeTensorMode logs shape errors at length before it raises them: that is silenced.
+    """
+    owner = threading.get_ident()
+    checks = {n: getattr(F, n) for n in dir(F) if n.startswith("has_torch_function")}
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    level, fast = log.level, torch.backends.mha.get_fastpath_enabled()
+    cache = torch.is_autocast_cache_enabled()
+    for name, check in checks.items():
+        setattr(F, name, lambda *a, c=check: threading.get_ident() != owner and c(*a))
+    log.setLevel(logging.CRITICAL)
+    torch.backends.mha.set_fastpath_enabled(False)
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(cache)
+        torch.backends.mha.set_fastpath_enabled(fast)
+        log.setLevel(level)
+        for name, check in checks.items():
+            setattr(F, name, check)
