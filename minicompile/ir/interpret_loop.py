@@ -40,7 +40,7 @@ from minicompile.ir.optable import OPS, takes_dtype
 from minicompile.ir.ranges import accesses, conflict, inner_ranges, trips
 from minicompile.ir.types import DType
 
-LIMIT = 1 << 20  # elements of a temporary: 4 MB of f32, which a cache holds
+LIMIT = 1 << 21  # elements of a temporary: 8 MB of f32
 
 Reduce = Callable[[torch.Tensor, list[int]], torch.Tensor]
 Combine = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

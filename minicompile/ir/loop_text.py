@@ -40,6 +40,11 @@ class KernelPrinter:
         self.block(self.kernel.body, 1)
         return self.lines.text()
 
+    def head(self) -> str:
+        """The signature on one line."""
+        start, params, end = self._head()
+        return start + ", ".join(params) + end
+
     def _head(self) -> tuple[str, list[str], str]:
         k = self.kernel
         written = [p.name for p in k.written] if k.outputs else []
