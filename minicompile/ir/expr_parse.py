@@ -113,9 +113,7 @@ class ExprParser:
             return self._call(e, op, args[:-1], self.source.dtype(args[-1]))
         return self._call(e, op, args)
 
-    def _call(
-        self, e: ast.expr, op: str, args: list[ast.expr], dtype: DType | None = None
-    ) -> Call:
+    def _call(self, e: ast.expr, op: str, args: list[ast.expr], dtype: DType | None = None) -> Call:
         settled = [None if _literal(a) else self.expr(a) for a in args]
         common = constant_dtype([None if a is None else dtype_of(a) for a in settled])
         values = tuple(self._const(a, common) if v is None else v for a, v in zip(args, settled))

@@ -8,8 +8,8 @@ import re
 from minicompile.ir.graph import Arg, Graph, Group, Node, Output, TorchConst, Value, Verdict
 from minicompile.ir.graph_text import output_type
 from minicompile.ir.optable import OPS
-from minicompile.ir.text_source import Source
 from minicompile.ir.text_lines import parse_comment
+from minicompile.ir.text_source import Source
 from minicompile.ir.types import DTYPES, TensorType
 
 _VERDICT = re.compile(r"(\S+) -> (\S+) (fused|kept apart): (.*)")
@@ -120,10 +120,14 @@ class GraphParser:
             case ast.Call(func=ast.Name(id="op"), args=[ast.Constant(value=str(op))]):
                 return op
             case ast.Name(id=op) if op not in OPS:
-                self.source.fail(func, f"unknown op {op}", "`minicompile ops` lists the primitives.")
+                self.source.fail(
+                    func, f"unknown op {op}", "`minicompile ops` lists the primitives."
+                )
         op = self.source.segment(func)
         if "." in op and op.split(".")[0] not in ("aten", "torch_ops"):
-            self.source.fail(func, f"unknown op {op}", "Ops of PyTorch start with aten or torch_ops.")
+            self.source.fail(
+                func, f"unknown op {op}", "Ops of PyTorch start with aten or torch_ops."
+            )
         return op
 
     def _keyword(self, keyword: ast.keyword) -> list[tuple[str, Arg]]:
@@ -183,9 +187,7 @@ class GraphParser:
             return Output(self._value(args[0]), strides=self.source.integers(args[1]))
         if what == "view" and len(args) == 4:
             shape, strides = self.source.integers(args[1]), self.source.integers(args[2])
-            return Output(
-                self._value(args[0]), view=(shape, strides, self.source.integer(args[3]))
-            )
+            return Output(self._value(args[0]), view=(shape, strides, self.source.integer(args[3])))
         self.source.fail(
             e, "an output is NAME, strided(NAME, strides) or view(NAME, shape, strides, offset)"
         )

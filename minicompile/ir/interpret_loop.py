@@ -107,7 +107,9 @@ class _Run:
                 memory = poisoned((*self.at.counts, *type.dims), type.dtype)
                 self.at.memory[buf] = Memory(memory, depth)
             case Bind(name, value):
-                self.at.names[name] = self.expr(value).clone()  # a load is a view: memory may change
+                self.at.names[name] = self.expr(
+                    value
+                ).clone()  # a load is a view: memory may change
             case Store(buf, index, value):
                 self.store(self.at.memory[buf], index, self.expr(value))
             case Accumulate(buf, index, value, op):
@@ -197,9 +199,7 @@ class _Run:
                 value = value.narrow(axis, -1, 1) if n < value.shape[axis] else value
         view.copy_(value)
 
-    def accumulate(
-        self, m: Memory, index: tuple[Index, ...], value: torch.Tensor, op: str
-    ) -> None:
+    def accumulate(self, m: Memory, index: tuple[Index, ...], value: torch.Tensor, op: str) -> None:
         view = self.at.view(m, index)
         if view is None or not injective(view.shape, view.stride()):
             self.scatter(m, index, value, op)

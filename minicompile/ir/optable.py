@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Protocol
 
 from minicompile.ir.types import DType, TensorType
@@ -42,7 +42,7 @@ def infix_ops() -> dict[str, str]:
     return {entry.infix: name for name, entry in OPS.items() if entry.infix}
 
 
-@lru_cache(maxsize=None)
+@cache
 def takes_dtype(op: str) -> bool:
     """Is the result dtype an attribute of the op, as for a conversion?
 

@@ -97,9 +97,7 @@ class _ProgramParser:
             arena.numel,
         )
 
-    def signature(
-        self, name: str, inputs: tuple[Value, ...], params: tuple[Value, ...]
-    ) -> Graph:
+    def signature(self, name: str, inputs: tuple[Value, ...], params: tuple[Value, ...]) -> Graph:
         """The graph of the program, without its nodes."""
         outputs, writes = tuple(self.graph.outputs), tuple(self.graph.writes)
         return Graph(name, inputs, params, (), outputs, writes)

@@ -22,7 +22,9 @@ class Source:
             self.tree = ast.parse(text)
             tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
         except SyntaxError as e:
-            raise self._error(e.lineno or 1, (e.offset or 1) - 1, f"not Python syntax: {e.msg}") from e
+            raise self._error(
+                e.lineno or 1, (e.offset or 1) - 1, f"not Python syntax: {e.msg}"
+            ) from e
         for token in tokens:
             if token.type == tokenize.COMMENT:
                 line, column = token.start

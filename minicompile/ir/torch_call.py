@@ -41,7 +41,9 @@ def torch_op(name: str) -> OpOverload:
     try:
         op = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
     except AttributeError:
-        raise CompileError("MC001", f"this PyTorch ({torch.__version__}) has no op {name}") from None
+        raise CompileError(
+            "MC001", f"this PyTorch ({torch.__version__}) has no op {name}"
+        ) from None
     assert isinstance(op, OpOverload)
     return op
 

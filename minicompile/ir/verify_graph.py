@@ -1,15 +1,15 @@
 """The rules of a well-formed graph.
 
-    G1  every name is a Python name, no reserved word (a dtype, inf, ...), and is defined once
-    G2  every value is defined before it is used, and used with the type that it was defined with
-    G3  an op is a primitive or an op that PyTorch has; the type of a primitive's result is the one
-        that its type rule gives
-    G4  only inputs and parameters have strides
-    G5  an output's strides fit its rank; a view is one of an input or parameter
-    G6  a write-back goes to an input or parameter, from a value of the same type
-    G7  after fuse, groups partition the primitives: each in exactly one group, an Extern in none, and no
-        group needs a result that needs the group itself
-    G8  every node has an origin in the user's code, or says why the compiler made it
+G1  every name is a Python name, no reserved word (a dtype, inf, ...), and is defined once
+G2  every value is defined before it is used, and used with the type that it was defined with
+G3  an op is a primitive or an op that PyTorch has; the type of a primitive's result is the one
+    that its type rule gives
+G4  only inputs and parameters have strides
+G5  an output's strides fit its rank; a view is one of an input or parameter
+G6  a write-back goes to an input or parameter, from a value of the same type
+G7  after fuse, groups partition the primitives: each in exactly one group, an Extern in none, and no
+    group needs a result that needs the group itself
+G8  every node has an origin in the user's code, or says why the compiler made it
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """The rules of a well-formed kernel.
 
-    L1   names are Python names and no reserved words; loop variables, scalars and buffers share one
-         namespace, and no name is declared again where it is visible (a block and the blocks in it)
-    L2   everything is declared before it is used, in the same block or around it
-    L3   an access has one index for each dimension of its buffer
-    L4   an index stays inside its dimension; one that reads a bound name must be bounded by a Check
-         before, or by a condition around
-    L5   kinds and memories are known ones; extents, steps and sizes are not negative; a vector loop has
-         16 lanes, of which 1 ... 16 are active
-    L6   a register is addressed by variables of unroll and vector loops only, so that each element
-         is a variable of the generated code
-    L7   the iterations of a parallel (or block) loop write disjoint elements of the buffers around it
-    L8   dtypes agree: of an element and the value stored, of a scalar and its declaration, of an op and its
-         operands, of the two arms of a choice
-    L9   the last `outputs` parameters are written, the others are not
-    L10  a register, local or shared buffer is stored to before it is read
+L1   names are Python names and no reserved words; loop variables, scalars and buffers share one
+     namespace, and no name is declared again where it is visible (a block and the blocks in it)
+L2   everything is declared before it is used, in the same block or around it
+L3   an access has one index for each dimension of its buffer
+L4   an index stays inside its dimension; one that reads a bound name must be bounded by a Check
+     before, or by a condition around
+L5   kinds and memories are known ones; extents, steps and sizes are not negative; a vector loop has
+     16 lanes, of which 1 ... 16 are active
+L6   a register is addressed by variables of unroll and vector loops only, so that each element
+     is a variable of the generated code
+L7   the iterations of a parallel (or block) loop write disjoint elements of the buffers around it
+L8   dtypes agree: of an element and the value stored, of a scalar and its declaration, of an op and its
+     operands, of the two arms of a choice
+L9   the last `outputs` parameters are written, the others are not
+L10  a register, local or shared buffer is stored to before it is read
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The rules of a well-formed program.
 
-    P1  names of kernels are unique, and so are those of buffers; inputs and parameters come first,
-        as in the signature
-    P2  a call names a kernel and known buffers, one for each parameter and of its type (dtype,
-        shape, strides); the operands and results of an Extern are buffers
-    P3  a buffer is written before it is read; outputs and write-backs are, too
-    P4  no call writes an input or parameter, and no buffer that the same call also reads
-    P5  arena buffers with offsets lie inside the arena, aligned to 64 bytes, and two of them that hold
-        something at the same time do not overlap
-    P6  every kernel is well-formed (rules L1 ... L10 of ir.verify_loop)
+P1  names of kernels are unique, and so are those of buffers; inputs and parameters come first,
+    as in the signature
+P2  a call names a kernel and known buffers, one for each parameter and of its type (dtype,
+    shape, strides); the operands and results of an Extern are buffers
+P3  a buffer is written before it is read; outputs and write-backs are, too
+P4  no call writes an input or parameter, and no buffer that the same call also reads
+P5  arena buffers with offsets lie inside the arena, aligned to 64 bytes, and two of them that hold
+    something at the same time do not overlap
+P6  every kernel is well-formed (rules L1 ... L10 of ir.verify_loop)
 """
 
 from __future__ import annotations
