@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from minicompile.errors import NotNative
 from minicompile.ir.types import bool_, i64, u8
-from minicompile.ops.axes import axis, counting, moved, reshaped
+from minicompile.ops.axes import axis, counting, filled, moved, reshaped
 from minicompile.ops.build import Handle, broadcast_all, emit
 from minicompile.ops.elementwise import where
 from minicompile.ops.promote import cast
@@ -63,6 +63,8 @@ def gather(self: Handle, dim: int, index: Handle, *, sparse_grad: bool = False) 
     if self.ndim == 0 or index.ndim == 0:
         row = reshaped(self, self.shape or (1,))
         return reshaped(gather(row, 0, reshaped(index, index.shape or (1,))), index.shape)
+    if not math.prod(index.shape):
+        return filled(index.shape, 0, self.dtype)  # of an empty index, not even the shape matters
     index, d = cast(index, i64), axis(dim, self.ndim)
     return emit("gather", self, *places(index, d), dims=tuple(range(self.ndim)))
 

@@ -51,13 +51,15 @@ def reflection_pad(self: Handle, padding: Sequence[int]) -> Handle:
 @composite("replication_pad2d", samples=[sample(floats(2, 4, 5), (2, 3, 1, 0))])
 @composite("replication_pad3d", samples=[sample(floats(2, 3, 4, 5), (2, 3, 1, 0, 0, 1))])
 def replication_pad(self: Handle, padding: Sequence[int]) -> Handle:
-    """Margins that repeat the edge elements."""
+    """Margins that repeat the edge elements: ``result[j] = x[clamp(j - low, 0, n - 1)]``."""
     x = self
     for d, (low, high) in by_axis(self, padding).items():
-        x, low, high = _cropped(x, d, low, high)
         n = x.shape[d]
-        ends = (_repeated(cut(x, d, 0, 1), d, low), _repeated(cut(x, d, n - 1, n), d, high))
-        x = joined([ends[0], x, ends[1]], d)
+        size, start = n + low + high, min(max(-low, 0), n)
+        before, after = min(max(low, 0), size), min(max(high, 0), size)
+        inner = cut(x, d, start, start + size - before - after)
+        ends = (_repeated(cut(x, d, 0, 1), d, before), _repeated(cut(x, d, n - 1, n), d, after))
+        x = joined([ends[0], inner, ends[1]], d)
     return x
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from minicompile.ir.types import bool_
 from minicompile.ops.axes import (
     axis,
-    counting,
     cut,
     dropped,
     expanded,
@@ -15,13 +14,10 @@ from minicompile.ops.axes import (
     inserted,
     joined,
     margined,
-    moved,
-    reshaped,
-    spread,
     stuffed,
 )
 from minicompile.ops.build import Handle, emit
-from minicompile.ops.elementwise import eq, where
+from minicompile.ops.elementwise import where
 from minicompile.ops.promote import cast
 from minicompile.ops.registry import composite, sample
 from minicompile.ops.samples import floats
@@ -148,32 +144,6 @@ def unfold(self: Handle, dimension: int, size: int, step: int) -> Handle:
     return dropped(x, 0) if self.ndim == 0 else x
 
 
-_DIAGONALS = [
-    sample(floats(3, 4)),
-    sample(floats(3, 4), -1),
-    sample(floats(2, 3, 4), 2, 1, -1),
-    sample(floats(2, 3), 5),
-]
-
-
-@composite("diagonal", "diagonal_copy", samples=_DIAGONALS)
-def diagonal(self: Handle, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Handle:
-    """The elements whose positions in two axes differ by `offset`, as a new last axis.
-
-    In the flattened plane of the two axes (R, C) they lie C + 1 apart.
-    """
-    a, b = axis(dim1, self.ndim), axis(dim2, self.ndim)
-    x = moved(self, (a, b), (self.ndim - 2, self.ndim - 1))
-    *lead, rows, columns = x.shape
-    low = max(-offset, 0)
-    n = max(min(rows - low, columns - max(offset, 0)), 0)
-    start = low * columns + max(offset, 0)
-    flat = reshaped(x, (*lead, rows * columns))
-    if n == 0:
-        return cut(flat, len(lead), 0, 0)
-    return cut(flat, len(lead), start, start + (n - 1) * (columns + 1) + 1, columns + 1)
-
-
 @composite("select_scatter", samples=[sample(floats(3, 4), floats(3), 1, -1)])
 def select_scatter(self: Handle, src: Handle, dim: int, index: int) -> Handle:
     """A copy of self in which one position of an axis is src."""
@@ -216,20 +186,3 @@ def slice_scatter(
     values = margined(stuffed(src, d, step, 0), margins, 0)
     hit = margined(stuffed(filled(src.shape, True, bool_), d, step, False), margins, False)
     return where(hit, values, self)
-
-
-@composite(
-    "diagonal_scatter",
-    samples=[sample(floats(3, 4), floats(3)), sample(floats(3, 2, 4), floats(2, 2), -1, 0, 2)],
-)
-def diagonal_scatter(
-    self: Handle, src: Handle, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Handle:
-    """A copy of self in which `diagonal(self, offset, dim1, dim2)` is src."""
-    ends = (self.ndim - 2, self.ndim - 1)
-    pair = (axis(dim1, self.ndim), axis(dim2, self.ndim))
-    x = moved(self, pair, ends)
-    rows, low, n = x.shape[-2], max(-offset, 0), src.shape[-1]
-    src = margined(cast(src, x.dtype), {src.ndim - 1: (low, rows - low - n)}, 0)
-    hit = eq(counting(x.shape, ends[1]) - counting(x.shape, ends[0]), offset)
-    return moved(where(hit, spread(src, ends[1:], x.shape), x), ends, pair)

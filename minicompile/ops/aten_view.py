@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from minicompile.errors import NotNative
 from minicompile.ops.axes import (
     axes,
     axis,
-    cut,
     dropped,
     expanded,
     inserted,
@@ -22,7 +20,7 @@ from minicompile.ops.axes import (
     reshaped,
     swapped,
 )
-from minicompile.ops.build import Handle, broadcast_to, emit
+from minicompile.ops.build import Handle, broadcast_to
 from minicompile.ops.registry import composite, sample
 from minicompile.ops.samples import floats
 
@@ -174,26 +172,7 @@ def squeeze_dims(self: Handle, dim: Sequence[int]) -> Handle:
     return dropped(self, *(d for d in named if d < self.ndim and self.shape[d] == 1))
 
 
-@composite(
-    "as_strided",
-    samples=[sample(floats(3, 4), (2, 3), (1, 4), 1), sample(floats(6), (2, 3), (0, 2))],
-)
-def as_strided(
-    self: Handle, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Handle:
-    """Element i... is number ``storage_offset + sum(i * stride)`` of self in row-major order.
-
-    Each axis is a window on the flat elements whose dilation is its stride; then the windows' common
-    position is chosen, so that the whole remains affine.
-    """
-    x, start = ravel(self), storage_offset or 0
-    if math.prod(size) == 0:
-        raise NotNative("as_strided without elements")
-    if start + sum((n - 1) * s for n, s in zip(size, stride)) >= x.shape[0]:
-        raise NotNative("as_strided beyond the elements of its operand")
-    for n, s in zip(size, stride):
-        if s and n > 1:
-            x = emit("window", x, dims=(0,), sizes=(n,), strides=(1,), dilations=(s,))
-    x = dropped(cut(x, 0, start, start + 1), 0)
-    kept = [d for d, (n, s) in enumerate(zip(size, stride)) if s and n > 1]
-    return emit("broadcast", x, shape=tuple(size), dims=tuple(kept))
+@composite("alias", "alias_copy", "detach", "detach_copy", "lift", samples=[sample(floats(2, 3))])
+def alias(self: Handle) -> Handle:
+    """The same values."""
+    return self

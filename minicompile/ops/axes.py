@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from minicompile.errors import NotNative
 from minicompile.ir.types import DType
 from minicompile.ops.build import Handle, broadcast_to, emit
 
@@ -85,13 +84,15 @@ def cut(x: Handle, dim: int, start: int, stop: int, step: int = 1) -> Handle:
 
 def margined(x: Handle, margins: Mapping[int, tuple[int, int]], value: Any) -> Handle:
     """Margins (before, after) by axis, filled with `value`; a negative margin cuts away."""
+    sizes = x.shape
     for d, (low, high) in margins.items():
         n = x.shape[d]
         if n + low + high < 0:
             raise ValueError(f"margins {low}, {high} leave nothing of an axis of size {n}")
         start, stop = min(max(-low, 0), n), max(min(n + high, n), 0)
-        if start > stop:  # everything is cut away, and the other margin is filled
-            raise NotNative("a margin that cuts away more than the axis has")
+        if start > stop:  # one side cuts into the other side's margin: nothing of x is left
+            shape = [m + sum(margins.get(k, (0, 0))) for k, m in enumerate(sizes)]
+            return filled(shape, value, x.dtype)
         x = cut(x, d, start, stop)
     low_ = [max(margins.get(d, (0, 0))[0], 0) for d in range(x.ndim)]
     high_ = [max(margins.get(d, (0, 0))[1], 0) for d in range(x.ndim)]
