@@ -53,6 +53,12 @@ def find(k: Kernel, var: str) -> For:
     )
 
 
+def enclosing(k: Kernel, var: str) -> str:
+    """The variable of the loop directly around `var`; "" if it is at the top of the kernel."""
+    around = [x.var for x in loops_of(k) if any(y.var == var for y in loops_of(x.body))]
+    return around[-1] if around else ""
+
+
 def chain(loop: For) -> tuple[tuple[For, ...], Body]:
     """The perfectly nested loops that start here, outermost first, and the innermost body."""
     loops, body = [loop], loop.body

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from minicompile.ir.loop import Alloc, For, Kernel, Program
 from minicompile.lower.analysis import carried, work
 from minicompile.lower.transforms import mark
-from minicompile.passes.base import Pass
+from minicompile.passes.base import Pass, register
 
 
+@register
 @dataclass(frozen=True)
 class Parallel(Pass):
     """The outermost loop of each kernel that is worth it runs on all threads.

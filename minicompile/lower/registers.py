@@ -26,7 +26,7 @@ from minicompile.ir.loop import (
     walk,
 )
 from minicompile.ir.types import DType, TensorType
-from minicompile.lower.analysis import Body, allocated, carried, chain, find
+from minicompile.lower.analysis import Body, allocated, carried, chain, depends, find, written
 from minicompile.lower.machine import LANES
 from minicompile.lower.transforms import at, fresh, mark, need, nest, pad_vector
 from minicompile.ops.registry import identity
@@ -55,26 +55,42 @@ def registers(k: Kernel, tile: list[str]) -> Kernel:
             met = carried(x)
             need(not met, k, f"iterations of {x.var} meet in {met}")
         body = _expand(k, loops, _expand_binds(k, loops, loops[-1].body))
-        return _distribute(loops, body)
+        return _distribute(loops, body, written(body))
 
     return at(k, tile[0], f)
 
 
-def _distribute(tile: tuple[For, ...], stmts: Body) -> Body:
+def _distribute(tile: tuple[For, ...], stmts: Body, changed: set[str]) -> Body:
     """Allocations stay single; serial loops stay outside the tile; runs of other statements go inside."""
     out: list[Stmt] = []
     run: list[Stmt] = []
     for s in (*stmts, None):
         if run and (s is None or _pierced(s)):
-            out += nest(tile, tuple(run))
+            single, each = _single(tile, run, changed)
+            out += [*single, *nest(tile, each)] if each else single
             run = []
         if isinstance(s, For) and _pierced(s):
-            out.append(replace(s, body=_distribute(tile, s.body)))
+            out.append(replace(s, body=_distribute(tile, s.body, changed)))
         elif isinstance(s, Alloc):
             out.append(s)
         elif s is not None:
             run.append(s)
     return tuple(out)
+
+
+def _single(tile: tuple[For, ...], run: list[Stmt], changed: set[str]) -> tuple[Body, Body]:
+    """(binds that are the same for the whole tile, the other statements)"""
+    names = {x.var for x in tile}
+    single: list[Stmt] = []
+    each: list[Stmt] = []
+    for s in run:
+        reads = {n.buf for n in walk(s) if isinstance(n, Load)}
+        if isinstance(s, Bind) and not depends(s.value, names) and not reads & changed:
+            single.append(s)
+        else:
+            each.append(s)
+            names |= {n.name for n in walk(s) if isinstance(n, Bind)}
+    return tuple(single), tuple(each)
 
 
 def _pierced(s: Stmt) -> bool:

@@ -10,9 +10,10 @@ from minicompile.lower.analysis import loops_of
 from minicompile.lower.contraction import Choice, choices, recognize
 from minicompile.lower.tile_gemm import tile_dot, tile_rows
 from minicompile.lower.transforms import distinct, drop_unit, sink
-from minicompile.passes.base import Pass
+from minicompile.passes.base import Pass, register
 
 
+@register
 @dataclass(frozen=True)
 class Tile(Pass):
     """Contractions compute a block of results at once, so that loads are shared between them.

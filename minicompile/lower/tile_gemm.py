@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from minicompile.ir.loop import Alloc, For, Kernel, Load, Store, ix, rewrite, walk
+from minicompile.ir.loop import Alloc, For, If, Kernel, Load, Stmt, Store, ix, rewrite, walk
 from minicompile.ir.types import TensorType
-from minicompile.lower.analysis import Body, chain, find, stride, strides_of
+from minicompile.lower.analysis import (
+    Body,
+    chain,
+    depends,
+    enclosing,
+    find,
+    flops,
+    loops_of,
+    stride,
+    strides_of,
+)
 from minicompile.lower.contraction import Choice, Contraction
+from minicompile.lower.layouts import stage, stage_invariants, stage_window
 from minicompile.lower.machine import LANES
 from minicompile.lower.registers import registers
 from minicompile.lower.transforms import (
     at,
     fresh,
     mark,
-    need,
     nest,
     pad_vector,
     rename,
     reorder,
     shift,
     split,
-    stage,
 )
 from minicompile.lower.vectorize import reduce_axis
 
@@ -44,19 +54,23 @@ def tile_rows(k: Kernel, c: Contraction, x: Choice) -> Kernel:
 
     Every panel is read by all row blocks while it is in the cache.
     """
+    root = c.outer[0].var
+    parent = enclosing(k, root)
     others = [y.var for y in c.outer if y.var not in (x.vector, x.row)]
-    needed = [y for y in others if any(load in c.varying(y) for load in x.pack)]
+    needed = [y for y in others if not x.pack or any(load in c.varying(y) for load in x.pack)]
     free = [y for y in others if y not in needed]
     k = reorder(k, [*needed, x.vector, *free, *([x.row] if x.row else [])])
     k, panel, lanes = _split_lanes(k, x.vector, x.nv)
     k, block, rows = _split_rows(k, x.row, x.mr)
     k = reorder(k, [*needed, panel, *free, *block, *rows, *lanes])
     k = registers(k, [*rows, *lanes])
-    k = _roll_epilogue(k, c, [*rows, *lanes])
+    k = stage_invariants(k, panel, lanes, least=2)
+    k = _roll_epilogue(k, [*rows, *lanes])
     for var in (*rows, *lanes[:-1]):
         k = mark(k, var, "unroll")
     k = pad_vector(k, lanes[-1])
-    return _pack(k, c, x, panel, lanes)
+    k = _pack(k, c, x, panel, lanes)
+    return _stage_padded(k, parent, [*needed, panel, *free])
 
 
 def _split_lanes(k: Kernel, var: str, nv: int) -> tuple[Kernel, str, list[str]]:
@@ -94,58 +108,62 @@ def _pack(k: Kernel, c: Contraction, x: Choice, panel: str, lanes: list[str]) ->
     return k
 
 
-def _roll_epilogue(k: Kernel, c: Contraction, tile: list[str]) -> Kernel:
+def _stage_padded(k: Kernel, parent: str, order: list[str]) -> Kernel:
+    """Operands read under conditions (padding) are copied, with their margins, as far outside as they
+    do not get larger: inside loops that pick one slice of them, or that they do not depend on."""
+    padded = [n for n in walk(find(k, order[0])) if isinstance(n, If) and _one_load(n)]
+    for e in dict.fromkeys(padded):
+        outside = parent
+        for var in order:
+            slices = any(i == ix(var) for n in walk(e) if isinstance(n, Load) for i in n.index)
+            if depends(e, {var}) and (not slices or depends(e.conds, {var})):
+                break
+            outside = var
+        (load,) = (n for n in walk(e) if isinstance(n, Load))
+        k = stage_window(k, e, outside, fresh(k, f"{load.buf}_padded"))
+    return k
+
+
+def _one_load(e: If) -> bool:
+    return sum(isinstance(n, Load) for n in walk(e)) == 1
+
+
+def _roll_epilogue(k: Kernel, tile: list[str]) -> Kernel:
     """A heavy epilogue runs as a rolled loop over a copy of the tile in L1, not unrolled in registers.
 
     Costs one store and one load for each vector, and saves mr*nv copies of its text.
     """
-    if c.epilogue_flops < HEAVY:
-        return k
-    copies = [s for s in _parents(k, tile[0])]
-    need(bool(copies), k, "the tile has no epilogue")
-    body = copies[-1]
-    last = body[-1]
-    assert isinstance(last, For)
+    nests = [x for x in loops_of(k) if x.var == tile[0]]
+    last = nests[-1]
     loops, epilogue = chain(last)
     loops, epilogue = loops[: len(tile)], loops[len(tile) - 1].body
+    if sum(map(flops, epilogue)) < HEAVY:
+        return k
     index = tuple(ix(v) for v in tile)
-    tiles = [n for n in walk(epilogue) if isinstance(n, Load) and n.index == index]
-    spill: Body = ()
-    rolled = epilogue
-    for load in dict.fromkeys(tiles):
-        raw = fresh(k, f"{load.buf}_tile")
-        shape = tuple(y.extent for y in loops)
-        spill += (Alloc(raw, TensorType(load.dtype, shape), "local"),)
-        spill += nest(loops, (Store(raw, index, load),))
-        rolled = rewrite(rolled, _reads(load, raw))
-    new = {v: fresh(k, f"{v}e") for v in tile}
-    after = rename(nest(loops, rolled), new)
+    copies: Body = ()
+    for load in dict.fromkeys(n for n in walk(epilogue) if isinstance(n, Load)):
+        if load.index == index:
+            raw = fresh(k, f"{load.buf}_tile")
+            shape = tuple(y.extent for y in loops)
+            copies += (Alloc(raw, TensorType(load.dtype, shape), "local"),)
+            copies += nest(loops, (Store(raw, index, load),))
+            epilogue = rewrite(epilogue, partial(_from, old=load, buf=raw))
+    rolled = rename(nest(loops, epilogue), {v: fresh(k, f"{v}e") for v in tile})
 
     def swap(stmts: Body) -> Body:
-        if stmts == body:
-            return (*stmts[:-1], *spill, *after)
-        return tuple(replace(s, body=swap(s.body)) if isinstance(s, For) else s for s in stmts)
+        out: list[Stmt] = []
+        for s in stmts:
+            if s is last:
+                out += [*copies, *rolled]
+            else:
+                out.append(replace(s, body=swap(s.body)) if isinstance(s, For) else s)
+        return tuple(out)
 
     return replace(k, body=swap(k.body))
 
 
-def _reads(load: Load, buf: str) -> Any:
-    return lambda n: replace(load, buf=buf) if n == load else n
-
-
-def _parents(k: Kernel, var: str) -> list[Body]:
-    """Bodies that directly hold a loop `var`, in order."""
-    found: list[Body] = []
-
-    def go(stmts: Body) -> None:
-        loops = [s for s in stmts if isinstance(s, For)]
-        if any(s.var == var for s in loops):
-            found.append(stmts)
-        for s in loops:
-            go(s.body)
-
-    go(k.body)
-    return sorted(found, key=len)
+def _from(n: Any, old: Load, buf: str) -> Any:
+    return replace(old, buf=buf) if n == old else n
 
 
 def tile_dot(k: Kernel, c: Contraction, x: Choice) -> Kernel:

@@ -17,24 +17,18 @@ from minicompile.ir.loop import (
     Alloc,
     Bind,
     Check,
-    Expr,
     Fold,
     For,
-    Index,
     Kernel,
     Load,
     Name,
     Stmt,
     Store,
-    add,
-    dtype_of,
     ix,
     rewrite,
     substitute,
-    times,
     walk,
 )
-from minicompile.ir.types import TensorType
 from minicompile.lower.analysis import (
     Body,
     accesses,
@@ -262,58 +256,6 @@ def commutes(loop: For) -> str:
     return carried(replace(loop, body=strip(loop.body)))
 
 
-def merge(k: Kernel, outer: str, inner: str) -> Kernel:
-    """The inverse of split: ``for i < a: for j < b`` becomes ``for i < a*b`` with i*b + j -> i.
-
-    Law: legal if i and j occur only as i*b + j. Buffers are flattened first so that they may.
-    """
-    b = find(k, inner).extent
-
-    def f(loop: For) -> Body:
-        (below,) = loop.body
-        need(isinstance(below, For) and below.var == inner, k, f"{inner} is not inside {outer}")
-        assert isinstance(below, For)
-        body = rewrite(below.body, lambda n: _joined(k, n, outer, inner, b))
-        return (replace(loop, extent=loop.extent * b, body=body),)
-
-    return at(k, outer, f)
-
-
-def _joined(k: Kernel, n: Any, outer: str, inner: str, b: int) -> Any:
-    if not isinstance(n, Index):
-        return n
-    coefs = dict(n.terms)
-    i, j = coefs.get(outer, 0), coefs.pop(inner, 0)
-    need(i == j * b, k, f"{outer} and {inner} do not only occur as {outer}*{b} + {inner}")
-    if i:
-        coefs[outer] = j
-    return Index(tuple(coefs.items()), n.const)
-
-
-def flatten(k: Kernel, buf: str) -> Kernel:
-    """A dense buffer gets one dimension: ``x[i, j]`` becomes ``x[i*n + j]``. Memory is the same."""
-    types = {p.name: p.type for p in k.params} | {
-        s.buf: s.type for s in walk(k.body) if isinstance(s, Alloc)
-    }
-    t = types[buf]
-    steps = TensorType(t.dtype, t.shape).dense_strides
-    need(t.dense_strides == steps, k, f"{buf} is not dense")
-    flat = TensorType(t.dtype, (t.numel,))
-
-    def one(n: Any) -> Any:
-        if getattr(n, "buf", None) != buf or isinstance(n, Fold):
-            return n
-        if isinstance(n, Alloc):
-            return replace(n, type=flat)
-        index = Index()
-        for i, step in zip(n.index, steps):
-            index = add(index, times(i, step))
-        return replace(n, index=(index,))
-
-    params = tuple(replace(p, type=flat) if p.name == buf else p for p in k.params)
-    return replace(k, params=params, body=rewrite(k.body, one))
-
-
 # ---------------------------------------------------------------------------------- moving code
 
 
@@ -335,31 +277,6 @@ def hoist(k: Kernel, var: str) -> Kernel:
         return (*moved, replace(loop, body=tuple(rest))) if rest else (loop,)
 
     return at(k, var, f)
-
-
-def stage(k: Kernel, e: Expr, outside: str, loops: list[str], buf: str, kind: str = "") -> Kernel:
-    """Copy what the expression `e` reads below the loop `outside` into a local buffer, and read that.
-
-    The buffer has one dimension for each of `loops` (all below `outside`), in this order; it is filled
-    first thing in `outside`'s body.  Law: what `e` reads is not written below `outside`, and `e` depends
-    on no other loop below it.
-    """
-
-    def f(loop: For) -> Body:
-        inside = {x.var: x for x in loops_of(loop.body)}
-        reads = {n.buf for n in walk(e) if isinstance(n, Load)}
-        need(not reads & written(loop.body), k, f"{buf} would be a copy of what changes")
-        need(not depends(e, set(inside) - set(loops)), k, f"{e} depends on more than {loops}")
-        dtype, index = dtype_of(e), tuple(ix(v) for v in loops)
-        names = {v: fresh(k, f"{v}p") for v in loops}
-        fill = [For(v, inside[v].active or inside[v].extent, "serial", ()) for v in loops]
-        copied = rename(nest(fill, (Store(buf, index, e),)), names)
-        shape = tuple(inside[v].extent for v in loops)
-        read = rewrite(loop.body, lambda n: Load(buf, index, dtype) if n == e else n)
-        alloc = Alloc(buf, TensorType(dtype, shape), "local")
-        return (replace(loop, body=(alloc, *copied, *read)),)
-
-    return at(k, outside, f)
 
 
 def sink(k: Kernel, var: str) -> Kernel:

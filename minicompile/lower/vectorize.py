@@ -45,13 +45,14 @@ from minicompile.lower.transforms import (
     shift,
     split,
 )
-from minicompile.passes.base import Pass
+from minicompile.passes.base import Pass, register
 
 FOLD = 12  # additions: combining the 16 lanes of one register
 STRIDED = 20  # additions: a vector load or store whose lanes are not neighbours
 HEAVY = 10  # additions: from here on a body hides its own latency
 
 
+@register
 @dataclass(frozen=True)
 class Vectorize(Pass):
     """Every nest runs 16 elements at a time, along the axis where that costs least.
