@@ -161,10 +161,10 @@ def check_domain(op: str, *dtypes: DType, domain: str = "") -> None:
 
 
 def unwrap(a: Any) -> Any:
-    """Handles to Values, lists to tuples."""
+    """Handles to Values, lists and ranges to tuples."""
     if isinstance(a, Handle):
         return a.value
-    if isinstance(a, (tuple, list)):
+    if isinstance(a, (tuple, list, range)):
         return tuple(unwrap(x) for x in a)
     return a
 
