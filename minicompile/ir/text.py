@@ -22,17 +22,33 @@ A dtype stands behind an op or around a literal exactly where leaving it out wou
 from __future__ import annotations
 
 import ast
+from dataclasses import fields, replace
+from typing import TypeVar
 
-from minicompile.ir.graph import Graph
+from minicompile.ir.graph import Graph, Node
 from minicompile.ir.graph_parse import parse_graph
 from minicompile.ir.graph_text import graph_text
-from minicompile.ir.loop import Kernel, Program
+from minicompile.ir.loop import (
+    Accumulate,
+    Alloc,
+    Bind,
+    Check,
+    ExternCall,
+    For,
+    Kernel,
+    Program,
+    Store,
+)
 from minicompile.ir.loop_parse import parse_kernel
 from minicompile.ir.loop_text import kernel_text
 from minicompile.ir.program_text import is_program, parse_program, program_text
 from minicompile.ir.text_source import Source
 
 IR = Graph | Program | Kernel
+T = TypeVar("T")
+
+# what has origins, or holds something that has
+_HOLDERS = (Graph, Node, Program, Kernel, ExternCall, For, Alloc, Bind, Store, Accumulate, Check)
 
 
 def text(ir: IR) -> str:
@@ -40,6 +56,18 @@ def text(ir: IR) -> str:
     if isinstance(ir, Graph):
         return graph_text(ir) + "\n"
     return (program_text(ir) if isinstance(ir, Program) else kernel_text(ir)) + "\n"
+
+
+def plain(ir: T) -> T:
+    """The IR without origins: what `parse` gives back exactly."""
+    if isinstance(ir, tuple):
+        return tuple(plain(x) for x in ir)  # type: ignore[return-value]
+    if not isinstance(ir, _HOLDERS):
+        return ir
+    changed = {f.name: plain(getattr(ir, f.name)) for f in fields(ir) if f.name != "origins"}
+    if hasattr(ir, "origins"):
+        changed["origins"] = ()
+    return replace(ir, **changed)
 
 
 def parse(text: str) -> IR:

@@ -18,11 +18,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from minicompile.errors import CompileError
-from minicompile.ir.graph import Arg, Graph, Node, Value, map_values
+from minicompile.ir.graph import Arg, Graph, Node, TorchConst, Value, map_values
 from minicompile.ir.graph_text import node_text, output_text
 from minicompile.ir.optable import OPS
 from minicompile.ir.problems import Problem, bad_name
 from minicompile.ir.torch_call import torch_op
+from minicompile.ir.types import DType
 
 
 def graph_problems(graph: Graph) -> list[Problem]:
@@ -36,6 +37,9 @@ def graph_problems(graph: Graph) -> list[Problem]:
     if graph.groups:
         check.groups()
     return check.problems
+
+
+_ARGUMENTS = (Value, bool, int, float, complex, str, DType, TorchConst)
 
 
 @dataclass
@@ -136,7 +140,10 @@ class _Check:
 
 
 def type_problem(node: Node) -> str:
-    """What is wrong with the op or the types of a node, or ""."""
+    """What is wrong with the op, the arguments or the types of a node, or ""."""
+    for arg in (*node.args, *(value for _, value in node.attrs)):
+        if (strange := _strange(arg)) is not None:
+            return f"{strange!r} cannot stand among the arguments"
     if node.is_extern:
         try:
             torch_op(node.op)
@@ -154,6 +161,13 @@ def type_problem(node: Node) -> str:
     if [v.type.pure() for v in node.outs] != [inferred]:
         return f"{node.op} gives {inferred}"
     return ""
+
+
+def _strange(arg: object) -> object | None:
+    """A part of the argument that the text cannot hold, if there is one."""
+    if isinstance(arg, tuple):
+        return next((s for a in arg if (s := _strange(a)) is not None), None)
+    return None if arg is None or type(arg) in _ARGUMENTS else arg
 
 
 def _types(args: Iterable[Arg]) -> list[Arg]:
