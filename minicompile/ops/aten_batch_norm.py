@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 
 from minicompile.errors import NotNative
+from minicompile.ir.types import DType
 from minicompile.ops.aten_norm import Triple, centred
-from minicompile.ops.axes import along, filled, spread
+from minicompile.ops.axes import along, spread
 from minicompile.ops.build import Handle
 from minicompile.ops.elementwise import rsqrt
-from minicompile.ops.promote import cast, widened
+from minicompile.ops.promote import cast, constant, widened
 from minicompile.ops.registry import composite, sample
 from minicompile.ops.samples import floats
 
@@ -49,7 +50,8 @@ def _trained(input: Handle, weight: Maybe, bias: Maybe, eps: float) -> tuple[Tri
     scale = rsqrt(var + float(eps))
     y = _normalised(input, mean, scale, weight, bias)
     unbiased = var * float(n) / float(n - 1) if n > 1 else var * math.nan
-    return (y, mean, scale), (mean, unbiased)
+    dtype = _kept_in(input, weight, bias)
+    return (y, cast(mean, dtype), cast(scale, dtype)), (mean, unbiased)
 
 
 def _running(old: Handle, new: Handle, momentum: float) -> Handle:
@@ -58,9 +60,15 @@ def _running(old: Handle, new: Handle, momentum: float) -> Handle:
     return cast(mixed, old.dtype)
 
 
-def _nothing(input: Handle) -> Handle:
+def _kept_in(input: Handle, *parameters: Maybe) -> DType:
+    """The dtype of the statistics: the input's, or f32 where half floats meet f32 parameters."""
+    mixed = any(p is not None and p.dtype is not input.dtype for p in parameters)
+    return widened(input).dtype if mixed else input.dtype
+
+
+def _nothing(input: Handle, *parameters: Maybe) -> Handle:
     """What the kernel returns in evaluation in place of saved statistics."""
-    return filled((0,), 0.0, widened(input).dtype)
+    return constant(0.0, _kept_in(input, *parameters), (0,))
 
 
 _EVAL = [
@@ -82,7 +90,8 @@ def batch_norm_no_training(
 ) -> Triple:
     """Normalised by running statistics; the two other results are empty."""
     y = _evaluated(input, weight, bias, running_mean, running_var, eps)
-    return y, _nothing(input), _nothing(input)
+    nothing = _nothing(input, weight, bias, running_mean, running_var)
+    return y, nothing, nothing
 
 
 _NATIVE = [
@@ -120,7 +129,8 @@ def native_batch_norm(
     """
     if not training:
         y = _evaluated(input, weight, bias, running_mean, running_var, eps)
-        return y, _nothing(input), _nothing(input)
+        nothing = _nothing(input, weight, bias, running_mean, running_var)
+        return y, nothing, nothing
     if running_mean is not None or running_var is not None:
         raise NotNative("batch norm that updates its running statistics in place")
     return _trained(input, weight, bias, eps)[0]
@@ -154,7 +164,8 @@ def batch_norm_functional(
     """As native_batch_norm; the new running mean and variance are results."""
     if not training:
         y = _evaluated(input, weight, bias, running_mean, running_var, eps)
-        return y, _nothing(input), _nothing(input), running_mean, running_var
+        nothing = _nothing(input, weight, bias, running_mean, running_var)
+        return y, nothing, nothing, running_mean, running_var
     triple, (mean, var) = _trained(input, weight, bias, eps)
     return *triple, _running(running_mean, mean, momentum), _running(running_var, var, momentum)
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from minicompile.ops.axes import axis, counting, cut, filled, margined, moved, reshaped, spread
+from minicompile.ops.axes import (
+    axis,
+    chosen,
+    counting,
+    cut,
+    filled,
+    margined,
+    moved,
+    reshaped,
+    spread,
+)
 from minicompile.ops.build import Handle
-from minicompile.ops.elementwise import eq, where
+from minicompile.ops.elementwise import eq
 from minicompile.ops.promote import cast
 from minicompile.ops.registry import composite, sample
 from minicompile.ops.samples import floats
@@ -49,7 +59,7 @@ def diagonal_scatter(
     rows, low, n = x.shape[-2], max(-offset, 0), src.shape[-1]
     src = margined(cast(src, x.dtype), {src.ndim - 1: (low, rows - low - n)}, 0)
     hit = eq(counting(x.shape, ends[1]) - counting(x.shape, ends[0]), offset)
-    return moved(where(hit, spread(src, ends[1:], x.shape), x), ends, pair)
+    return moved(chosen(hit, spread(src, ends[1:], x.shape), x), ends, pair)
 
 
 @composite(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minicompile.errors import NotNative
 from minicompile.ir.types import DType, f32, f64, i64
 from minicompile.ops.axes import along, counting, cut, inserted, moved, reshaped
 from minicompile.ops.build import Handle, emit
@@ -116,6 +117,8 @@ def interpolated(
     n, lead = len(outputs), x.ndim - len(outputs)
     if tuple(outputs) == x.shape[lead:]:
         return x
+    if not x.dtype.is_float:
+        raise NotNative("interpolation of integers, which PyTorch does in fixed point")
     dtype = f64 if x.dtype is f64 else f32
     by_axis = []
     for k, (out, scale) in enumerate(zip(outputs, scales)):

@@ -13,12 +13,12 @@ from typing import Any
 from minicompile.errors import NotNative
 from minicompile.ir.types import i64
 from minicompile.ops.aten_index import from_front, places, subscripts
-from minicompile.ops.axes import axis, cut, expanded, filled, moved, reshaped
-from minicompile.ops.build import Handle, broadcast_to, emit
-from minicompile.ops.elementwise import maximum, where
+from minicompile.ops.axes import axis, chosen, cut, expanded, filled, moved, reshaped
+from minicompile.ops.build import Handle, broadcast_all, broadcast_to, emit
+from minicompile.ops.elementwise import maximum
 from minicompile.ops.promote import cast, constant, number, widened
 from minicompile.ops.registry import composite, identity, sample
-from minicompile.ops.samples import floats, ints
+from minicompile.ops.samples import bools, floats, ints
 
 COMBINES = {
     "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min",
@@ -155,14 +155,29 @@ def index_copy(self: Handle, dim: int, index: Handle, source: Handle) -> Handle:
     return _rows(self, dim, index, source, "set")
 
 
-@composite("index_reduce", samples=[sample(*_ROWS[0].args, "amax"), sample(*_ROWS[1].args, "prod")])
+@composite(
+    "index_reduce",
+    samples=[
+        sample(*_ROWS[0].args, "amax"),
+        sample(*_ROWS[1].args, "prod"),
+        sample(*_ROWS[1].args, "mean", include_self=False),
+    ],
+)
 def index_reduce(
     self: Handle, dim: int, index: Handle, source: Handle, reduce: str, *, include_self: bool = True
 ) -> Handle:
     """A copy of self in which source is combined into the places `index` of an axis."""
-    if not include_self or reduce == "mean" or self.ndim == 0:
-        raise NotNative("index_reduce without self, or to a mean")
-    return _rows(self, dim, index, source, COMBINES[reduce])
+    combine = COMBINES[reduce]
+    x, slices = self, tuple(source.shape)
+    if not include_self:
+        nothing = constant(identity(combine, x.dtype), x.dtype, slices)
+        x = _rows(x, dim, index, nothing, "set")
+    out = _rows(x, dim, index, source, combine)
+    if reduce != "mean":
+        return out
+    start = filled(self.shape, 1 if include_self else 0, i64)
+    count = _rows(start, dim, index, filled(slices, 1, i64), "add")
+    return _shared(out, maximum(count, 1))
 
 
 @composite("index_fill.int_Scalar", samples=[sample(floats(3, 4), 1, ints(2, low=-4, high=4), 2.5)])
@@ -227,7 +242,7 @@ def _masked(x: Handle, indices: Sequence[Handle | None], value: Handle) -> Handl
     assert mask is not None
     dims = tuple(range(first, first + mask.ndim))
     hit = emit("broadcast", mask, shape=x.shape, dims=dims)
-    return where(hit, broadcast_to(cast(value, x.dtype), x.shape), x)
+    return chosen(hit, broadcast_to(cast(value, x.dtype), x.shape), x)
 
 
 @composite("put", samples=[sample(floats(3, 4), ints(5, low=-12, high=12), floats(5), True)])
@@ -239,3 +254,16 @@ def put(self: Handle, index: Handle, source: Handle, accumulate: bool = False) -
         reshaped(self, (n,)), reshaped(source, at.shape), [at], [0], "add" if accumulate else "set"
     )
     return reshaped(flat, self.shape)
+
+
+@composite("masked_scatter", samples=[sample(floats(3, 4), bools(4), floats(3, 4))])
+def masked_scatter(self: Handle, mask: Handle, source: Handle) -> Handle:
+    """A copy of self in which the elements under the mask are those of source, one after the other."""
+    x, hit = broadcast_all(self, mask)
+    n = math.prod(x.shape)
+    if not n or not math.prod(source.shape):
+        raise NotNative("masked_scatter without elements")
+    rank = emit("scan_sum", cast(reshaped(hit, (n,)), i64), dim=0)
+    flat = reshaped(source, (math.prod(source.shape),))
+    values = emit("gather", flat, maximum(rank - 1, 0), dims=(0,))
+    return chosen(hit, reshaped(values, x.shape), x)

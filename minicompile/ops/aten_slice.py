@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from minicompile.ir.types import bool_
 from minicompile.ops.axes import (
     axis,
+    chosen,
     cut,
     dropped,
     expanded,
@@ -17,7 +18,6 @@ from minicompile.ops.axes import (
     stuffed,
 )
 from minicompile.ops.build import Handle, emit
-from minicompile.ops.elementwise import where
 from minicompile.ops.promote import cast
 from minicompile.ops.registry import composite, sample
 from minicompile.ops.samples import floats
@@ -185,4 +185,4 @@ def slice_scatter(
     margins = {d: (a, n - a - count * step)}
     values = margined(stuffed(src, d, step, 0), margins, 0)
     hit = margined(stuffed(filled(src.shape, True, bool_), d, step, False), margins, False)
-    return where(hit, values, self)
+    return chosen(hit, values, self)

@@ -11,6 +11,7 @@ from typing import Any
 
 from minicompile.ir.types import DType
 from minicompile.ops.build import Handle, broadcast_to, emit
+from minicompile.ops.promote import cast, widened
 
 
 def axis(dim: int, ndim: int) -> int:
@@ -138,3 +139,8 @@ def expanded(x: Handle, shape: Sequence[int]) -> Handle:
     """``Tensor.expand``: -1 keeps a size."""
     lead = len(shape) - x.ndim
     return broadcast_to(x, tuple(x.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)))
+
+
+def chosen(hit: Handle, a: Handle, b: Handle) -> Handle:
+    """a where hit, else b; half floats pass through f32, which changes nothing."""
+    return cast(emit("where", hit, widened(a), widened(b)), a.dtype)
