@@ -81,6 +81,8 @@ def expand(
     entry = COMPOSITES.get(node.op)
     if entry is None:
         return [extern(node, "no entry in the registry")], {}
+    if any(v.type.dtype.kind == "c" for v in (*node.operands, *node.outs)):
+        return [extern(node, "complex numbers are left to PyTorch")], {}
     builder = Builder(node.outs[0].name, taken)
     try:
         results = run_body(node, entry.body, builder)
