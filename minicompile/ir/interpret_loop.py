@@ -88,7 +88,7 @@ def poisoned(shape: tuple[int, ...], dtype: DType) -> torch.Tensor:
 class _Run:
     def __init__(self) -> None:
         self.at = Place()
-        self.masked = False  # inside the first arm of an If: indices may be out of bounds
+        self.masked = False  # in an arm that some iterations do not take: indices may be out of bounds
         self._together: dict[int, bool] = {}
         self._volume: dict[int, int] = {}
 
@@ -258,9 +258,9 @@ class _Run:
         if not bool(mask.any()):
             return self.expr(e.other)
         before, self.masked = self.masked, True
-        then = self.expr(e.then)
+        then, other = self.expr(e.then), self.expr(e.other)
         self.masked = before
-        return torch.where(mask, then, self.expr(e.other))
+        return torch.where(mask, then, other)
 
     def fold(self, m: Memory, op: str) -> torch.Tensor:
         value = m.tensor.reshape(*m.tensor.shape[: m.depth], -1)

@@ -15,7 +15,7 @@
              | barrier()
     expr    := LITERAL | NAME | BUF[index, ...] | OP(expr, ...) | expr + expr ...
              | index(index)                            the value of an index, as i64
-             | expr if LO <= index < HI and ... else expr    the first arm is evaluated only where it holds
+             | expr if LO <= index < HI and ... else expr    each arm is evaluated only where it is taken
              | fold_OP(BUF)                            all elements of a register tile, combined
     index   := affine: INT + INT * atom + ...          atom := VAR | NAME | (index) // INT | (index) % INT
 
@@ -97,7 +97,7 @@ class IndexValue:
 
 @dataclass(frozen=True)
 class If:
-    """`then` where every lo <= index < hi holds, else `other`. `then` is not evaluated elsewhere."""
+    """`then` where every lo <= index < hi holds, else `other`; each is evaluated only where it is taken."""
 
     conds: tuple[tuple[int, Index, int], ...]
     then: Expr
@@ -310,13 +310,14 @@ def divide(a: Index, by: int, extents: dict[str, int]) -> tuple[Index, Index]:
     """
     if by == 1:
         return a, Index()
+    # 5*i // 4 is i + (i // 4): the multiples of `by` leave each term, and what is left may be small
+    whole = Index(tuple((t, c // by) for t, c in a.terms if c // by), a.const // by)
+    rest = Index(tuple((t, c % by) for t, c in a.terms if c % by), a.const % by)
+    span = bounds(rest, extents)
+    if not rest.terms or (span is not None and span[0] >= 0 and span[1] < by):
+        return whole, rest
     whole = Index(tuple((t, c // by) for t, c in a.terms if c % by == 0), a.const // by)
     rest = Index(tuple((t, c) for t, c in a.terms if c % by), a.const % by)
-    span = bounds(rest, extents)
-    if span is not None and span[0] >= 0 and span[1] < by:
-        return whole, rest
-    if not rest.terms:
-        return whole, rest
     return add(whole, ix(Quotient(rest, by))), ix(Quotient(rest, by, mod=True))
 
 

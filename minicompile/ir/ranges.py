@@ -88,6 +88,19 @@ def _by_fact(index: Index, fact: Fact, ranges: Ranges) -> Range | None:
     return rest[0] + min(ends), rest[1] + max(ends)
 
 
+def opposite(conds: Sequence[Fact], ranges: Ranges, facts: Sequence[Fact] = ()) -> list[Fact]:
+    """What holds where `conds` do not: the rest of the range, if it lies on one side of a single condition."""
+    if len(conds) != 1:
+        return []
+    ((lo, index, hi),) = conds
+    span = interval(index, ranges, facts)
+    if span is None:
+        return []
+    if span[0] >= lo:
+        return [(hi, index, span[1] + 1)]
+    return [(span[0], index, lo)] if span[1] < hi else []
+
+
 def joined(index: Index) -> Index:
     """The index with ``x // n * (n*c) + x % n * c`` written as ``x * c``."""
     coefs = dict(index.terms)

@@ -55,6 +55,7 @@ from minicompile.ir.ranges import (
     inner_ranges,
     interval,
     loop_range,
+    opposite,
     trips,
 )
 from minicompile.ir.types import DType, TensorType, contiguous_strides
@@ -273,10 +274,11 @@ class _Check:
         for _, index, _ in conds:
             self.names(index)
         saved = list(self.facts)
-        self.facts += conds
+        self.facts = [*saved, *conds]
         self.expr(then)
-        self.facts = saved
+        self.facts = [*saved, *opposite(conds, self.ranges, saved)]
         self.expr(other)
+        self.facts = saved
         if dtype_of(then) is not dtype_of(other):
             self.add("L8", f"the arms are {dtype_of(then)} and {dtype_of(other)}")
 
