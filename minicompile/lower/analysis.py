@@ -169,6 +169,8 @@ def carried(loop: For) -> str:
     the same index c*var + rest, and what varies inside the loop moves `rest` by less than |c|: then
     each iteration has a slab of its own.  Buffers allocated inside the loop belong to one iteration.
     """
+    if loop.extent <= 1:
+        return ""
     inner = {x.var: span(x) for x in loops_of(loop.body)}
     bound = {s.name for s in walk(loop.body) if isinstance(s, Bind)}
     uses: dict[str, list[Access]] = {}

@@ -34,7 +34,7 @@ from minicompile.lower.machine import LANES, machine
 FOLD = 12.0  # cycles: the 16 lanes of one register added up
 STRIDED = 20.0  # cycles: a vector whose elements are far apart in memory
 COPY = 1.5  # cycles: one element copied, transposing
-MAX_ROWS = 14  # more rows only lengthen the text
+MAX_ROWS = 8  # with two vectors: 16 sums hide the latency; more rows only lengthen the text
 MAX_COLUMNS = 8  # memory streams that a core's prefetchers follow
 LATENCY = 4  # cycles from one multiply-add to the next on the same register
 
@@ -185,7 +185,7 @@ def dot_choices(c: Contraction) -> Iterator[Choice]:
             for w in names:
                 if w == u or (u and not w):
                     continue
-                for mr in range(1, min(c.extent(u), MAX_ROWS // 2) + 1):
+                for mr in range(1, min(c.extent(u), MAX_ROWS) + 1):
                     room = machine().registers - 2 - mr
                     most = min(room // (mr * c.scalars), c.extent(w), MAX_COLUMNS)
                     if most >= 1:

@@ -10,6 +10,7 @@ from minicompile.ir.loop import Alloc, For, If, Kernel, Load, Stmt, Store, ix, r
 from minicompile.ir.types import TensorType
 from minicompile.lower.analysis import (
     Body,
+    accesses,
     chain,
     depends,
     enclosing,
@@ -18,6 +19,7 @@ from minicompile.lower.analysis import (
     loops_of,
     stride,
     strides_of,
+    written,
 )
 from minicompile.lower.contraction import Choice, Contraction
 from minicompile.lower.layouts import stage, stage_invariants, stage_window
@@ -70,7 +72,8 @@ def tile_rows(k: Kernel, c: Contraction, x: Choice) -> Kernel:
         k = mark(k, var, "unroll")
     k = pad_vector(k, lanes[-1])
     k = _pack(k, c, x, panel, lanes)
-    return _stage_padded(k, parent, [*needed, panel, *free])
+    k = _stage_padded(k, parent, [*needed, panel, *free])
+    return unmask(k)
 
 
 def _split_lanes(k: Kernel, var: str, nv: int) -> tuple[Kernel, str, list[str]]:
@@ -106,6 +109,27 @@ def _pack(k: Kernel, c: Contraction, x: Choice, panel: str, lanes: list[str]) ->
         load = next(far)
         k = stage(k, load, panel, [*reduction, *lanes], fresh(k, f"{buf}_panel"))
     return k
+
+
+def unmask(k: Kernel) -> Kernel:
+    """A short vector that stays within private memory of 16 lanes needs no mask.
+
+    Law: the lanes beyond hold anything, and nobody stores them where they can be seen.
+    """
+    roomy = {
+        s.buf
+        for s in walk(k.body)
+        if isinstance(s, Alloc) and s.type.shape and s.type.shape[-1] == LANES
+    }
+
+    def one(n: Any) -> Any:
+        if isinstance(n, For) and n.kind == "vector" and n.active is not None:
+            moving = (a.buf for a in accesses(n.body) if depends(a.index, {n.var}))
+            if written(n.body) | set(moving) <= roomy:
+                return replace(n, active=None)
+        return n
+
+    return replace(k, body=rewrite(k.body, one))
 
 
 def _stage_padded(k: Kernel, parent: str, order: list[str]) -> Kernel:
