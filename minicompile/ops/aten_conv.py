@@ -149,7 +149,7 @@ def convolve(
     if not transposed:
         x = margined(x, {2 + k: (p, p) for k, p in enumerate(padding)}, 0)
         out = _correlate(x, w, stride, dilation, groups)
-    elif stride == w.shape[2:]:
+    elif stride == w.shape[2:] and set(dilation) == {1}:
         out = _tiled(x, w, padding, repeated(output_padding, n), groups)
     else:
         out = _transposed(x, w, stride, padding, dilation, repeated(output_padding, n), groups)
