@@ -31,9 +31,9 @@ from minicompile.lower.analysis import (
 )
 from minicompile.lower.machine import LANES, machine
 
-FOLD = 12.0  # cycles: the 16 lanes of one register added up
+FOLD = 8.0  # cycles: the 16 lanes of one register added up
 STRIDED = 20.0  # cycles: a vector whose elements are far apart in memory
-COPY = 1.5  # cycles: one element copied, transposing
+COPY = 2.0  # cycles: one element copied, transposing
 MAX_ROWS = 8  # with two vectors: 16 sums hide the latency; more rows only lengthen the text
 MAX_COLUMNS = 8  # memory streams that a core's prefetchers follow
 LATENCY = 4  # cycles from one multiply-add to the next on the same register
@@ -125,9 +125,9 @@ class Choice:
 
 
 def choices(c: Contraction) -> list[Choice]:
-    """Every schedule that fits the registers, the cheapest first."""
+    """Every schedule that fits the registers, the cheapest first; among equals, the shortest text."""
     found = [*row_choices(c), *dot_choices(c)]
-    return sorted(found, key=lambda x: x.cycles)
+    return sorted(found, key=lambda x: x.cycles * (1 + 0.002 * x.mr * x.nv))
 
 
 def row_choices(c: Contraction) -> Iterator[Choice]:
@@ -159,14 +159,20 @@ def _row_choice(c: Contraction, v: str, u: str, mr: int, nv: int) -> Choice:
     reads = 0.0
     for x in c.loads:
         times = (mr if x in c.varying(u) else 1) * (nv if x in c.varying(v) else 1)
-        strided = x in far and x not in pack
-        reads += times * (STRIDED if strided else 1.0 if x in c.varying(v) else 0.5)
+        reads += times * _read(c, x, u, v, x in pack)
     adds = mr * nv * max(1.0, c.inner_flops / 2)
     step = max(adds, reads, LATENCY) + 1
     store = sum(1.0 if c.step(s, v) == 1 else STRIDED for s in c.stores)
     finish = mr * nv * (store + 1 + c.epilogue_flops) + 20
     panels = sum(_panel(c, x) for x in pack) * COPY
     return Choice("rows", v, u, mr, nv, tiles * (c.depth * step + finish) + panels, pack=pack)
+
+
+def _read(c: Contraction, x: Load, u: str, v: str, packed: bool) -> float:
+    """Cycles of one load: a vector, or one number for all lanes (cheaper if its rows are neighbours)."""
+    if c.step(x, v) == 0:
+        return 0.4 if u and c.step(x, u) == 1 else 0.5
+    return 1.0 if packed or c.step(x, v) == 1 else STRIDED
 
 
 def _panel(c: Contraction, load: Load) -> float:

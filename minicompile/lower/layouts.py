@@ -118,24 +118,23 @@ def join(k: Kernel, buf: str, dim: int) -> Kernel:
 # ---------------------------------------------------------------------------------- staging
 
 
-def stage(k: Kernel, e: Expr, outside: str, loops: list[str], buf: str) -> Kernel:
+def stage(
+    k: Kernel, e: Expr, outside: str, loops: list[str], buf: str, order: list[str] | None = None
+) -> Kernel:
     """Compute the expression `e` for all values of `loops` into a local buffer first, and read that.
 
     The buffer has one dimension for each of `loops` (all below `outside`), in this order; it is filled
-    first thing in `outside`'s body.  Law: what `e` reads is not written below `outside`, and `e` depends
+    first thing in `outside`'s body, by loops in `order` (default: the same).  Law: what `e` reads is not written below `outside`, and `e` depends
     on no other loop below it.
     """
     inside = {x.var: x for x in loops_of(find(k, outside).body)}
     names = varying_below(k, outside)
     need(not depends(e, names - set(loops)), k, f"{buf} depends on more than {loops}")
-    extents = {v: inside[v].active or inside[v].extent for v in loops}
-    fill = nest(
-        [For(v, n, "serial", ()) for v, n in extents.items()],
-        (Store(buf, tuple(map(ix, loops)), e),),
-    )
+    index = tuple(ix(v) for v in loops)
+    fill = [For(v, inside[v].active or inside[v].extent, "serial", ()) for v in order or loops]
+    copy = rename(nest(fill, (Store(buf, index, e),)), {v: fresh(k, f"{v}p") for v in loops})
     shape = tuple(inside[v].extent for v in loops)
-    fill = rename(fill, {v: fresh(k, f"{v}p") for v in loops})
-    return _insert(k, outside, e, buf, shape, fill, tuple(map(ix, loops)))
+    return _insert(k, outside, e, buf, shape, copy, index)
 
 
 def stage_window(k: Kernel, e: If, outside: str, buf: str) -> Kernel:
