@@ -95,7 +95,8 @@ class _Printer:
 
     def _call(self, e: Call) -> tuple[str, int]:
         dtypes = [None if isinstance(a, Const) else dtype_of(a) for a in e.args]
-        args = [self.expr(a, constant_dtype(dtypes)) for a in e.args]
+        common = constant_dtype(dtypes)
+        args = [self.expr(a, common if isinstance(a, Const) else None) for a in e.args]
         known = infers(e)
         if known and len(args) == 2 and OPS[e.op].infix:
             return self._infix(OPS[e.op].infix, args)
@@ -116,7 +117,7 @@ class _Printer:
         arms = (e.then, e.other)
         dtypes = [None if isinstance(a, Const) else dtype_of(a) for a in arms]
         dtype = constant_dtype(dtypes) or expected
-        then, other = (self.expr(a, dtype) for a in arms)
+        then, other = (self.expr(a, dtype if isinstance(a, Const) else expected) for a in arms)
         conds = [f"{lo} <= {index_text(i)} < {hi}" for lo, i, hi in e.conds]
         test = " and ".join(conds) or "True"
         return f"{_wrap(then, TERNARY + 1)} if {test} else {other[0]}", TERNARY

@@ -88,7 +88,9 @@ def poisoned(shape: tuple[int, ...], dtype: DType) -> torch.Tensor:
 class _Run:
     def __init__(self) -> None:
         self.at = Place()
-        self.masked = False  # in an arm that some iterations do not take: indices may be out of bounds
+        self.masked = (
+            False  # in an arm that some iterations do not take: indices may be out of bounds
+        )
         self._together: dict[int, bool] = {}
         self._volume: dict[int, int] = {}
 

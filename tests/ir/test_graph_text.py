@@ -98,7 +98,9 @@ def test_round_trip(name: str) -> None:
 def test_everything_survives_but_the_details_of_origins() -> None:
     x, out = Value("x", TensorType(f32, (2,), (3,))), Value("t2_0", TensorType(bool_, (2,)))
     origin = Origin(Loc("/home/me/m.py", 4, 8, 4, 20, "forward", "layers.0", "linear"), "t2")
-    node = Node("aten.foo", (x, (1, x)), (("a", TorchConst("torch.strided")),), (out,), (origin,), "y")
+    node = Node(
+        "aten.foo", (x, (1, x)), (("a", TorchConst("torch.strided")),), (out,), (origin,), "y"
+    )
     graph = Graph(
         "g", (x,), (), (node,), (Output(out, (5,)),), (("x", x),),
         (Group("k0", ("t2_0",)),), (Verdict("x", "t2_0", False, "no"),),

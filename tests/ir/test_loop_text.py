@@ -6,7 +6,19 @@ import pytest
 
 import minicompile.ops  # noqa: F401  (fills the op table)
 from minicompile.errors import CompileError
-from minicompile.ir.loop import Accumulate, Bind, Call, Const, For, Kernel, Load, Name, Store, ix, walk
+from minicompile.ir.loop import (
+    Accumulate,
+    Bind,
+    Call,
+    Const,
+    For,
+    Kernel,
+    Load,
+    Name,
+    Store,
+    ix,
+    walk,
+)
 from minicompile.ir.text import parse, text
 from minicompile.ir.types import bool_, f32, i64
 
@@ -117,7 +129,9 @@ def test_a_condition_does_not_give_its_dtype_to_constants() -> None:
 
 
 def test_0d_registers_may_be_written_with_brackets_too() -> None:
-    assert body("    r: f32 @ register\n    r[()] = 1.0") == body("    r: f32 @ register\n    r = 1.0")
+    assert body("    r: f32 @ register\n    r[()] = 1.0") == body(
+        "    r: f32 @ register\n    r = 1.0"
+    )
 
 
 def test_outputs_without_an_arrow_are_what_is_stored_to() -> None:
@@ -147,7 +161,12 @@ WRONG = {
     "condition form": (HEAD + "y[i] = x[i] if i < 3 else 0.0\n", 3, 24, "a condition is written"),
     "max of another element": (HEAD + "y[i] = max(x[i], x[i])\n", 3, 20, "max accumulates"),
     "augmented": (HEAD + "y[i] -= x[i]\n", 3, 9, "accumulates are"),
-    "loop kind": ("def k(y: f32) -> y:\n    for i in range(4):\n        pass\n", 2, 14, "a loop is"),
+    "loop kind": (
+        "def k(y: f32) -> y:\n    for i in range(4):\n        pass\n",
+        2,
+        14,
+        "a loop is",
+    ),
     "memory": ("def k(y: f32) -> y:\n    t: f32 @ heap\n", 2, 14, "t needs a memory"),
     "no memory": ("def k(y: f32) -> y:\n    t: f32\n", 2, 5, "t needs a memory"),
     "outputs": ("def k(x: f32, y: f32) -> x:\n    pass\n", 1, 26, "a kernel writes its last"),

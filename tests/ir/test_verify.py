@@ -84,7 +84,9 @@ def test_arguments_that_no_text_can_hold() -> None:
 
 
 def test_all_problems_come_at_once_each_under_its_line() -> None:
-    graph = parse(GRAPH.replace("t1, w", "t1, y").replace("  # m.py:4", "").replace("(2,)), v", "()), v"))
+    graph = parse(
+        GRAPH.replace("t1, w", "t1, y").replace("  # m.py:4", "").replace("(2,)), v", "()), v")
+    )
     with pytest.raises(CompileError) as e:
         verify(graph)
     assert e.value.code == "MC021" and "graph f is ill-formed: 2 problems" in e.value.message
