@@ -67,7 +67,7 @@ def plain(ir: T) -> T:
     changed = {f.name: plain(getattr(ir, f.name)) for f in fields(ir) if f.name != "origins"}
     if hasattr(ir, "origins"):
         changed["origins"] = ()
-    return replace(ir, **changed)
+    return replace(ir, **changed)  # type: ignore[type-var]
 
 
 def parse(text: str) -> IR:

@@ -13,7 +13,6 @@ from minicompile.ir.location import Loc, Origin
 from minicompile.ir.text import parse, plain, text
 from minicompile.ir.types import TensorType, bool_, f32, i64
 
-
 TEXTS = {
     "one output": """\
 def f(x: f32[4]) -> f32[4]:
