@@ -31,7 +31,8 @@ def step(size: int, out: int, scale: float | None) -> float:
 
 def nearest_axis(x: Handle, d: int, out: int, scale: float | None, exact: bool) -> Handle:
     """Axis d at the nearest of its elements: ``floor(o * step)``, or of the centres if exact."""
-    size, ratio = x.shape[d], step(x.shape[d], out, scale)
+    size = x.shape[d]
+    ratio = step(size, out, scale)
     dtype, shift = f64 if x.dtype is f64 else f32, 0.5 if exact else 0.0
     real = np.dtype(np.float64 if dtype is f64 else np.float32)
     o = (np.arange(out) + shift).astype(real)
@@ -61,35 +62,48 @@ def _enlarged(x: Handle, d: int, times: int) -> Handle:
 
 @dataclass(frozen=True)
 class Tap:
-    """One element that an axis reads: its index (i64) and its weight, both [outputs]."""
+    """One element that an axis reads: its index (i64) and its weight (None: 1), both [outputs]."""
 
     index: Handle
-    weight: Handle
+    weight: Handle | None
 
 
-def centre(size: int, out: int, aligned: bool, scale: float | None, dtype: DType) -> Handle:
-    """The real-valued place in the input for each position of the result (area_pixel_compute_source_index)."""
-    o = cast(counting((out,), 0), dtype)
-    if aligned:
-        return o * ((size - 1) / (out - 1) if out > 1 else 0.0)
-    return (o + 0.5) * step(size, out, scale) - 0.5
+@dataclass(frozen=True)
+class Axis:
+    """One axis to resize. `aligned`: the first and last elements stay where they are."""
+
+    size: int
+    out: int
+    aligned: bool
+    scale: float | None
+    dtype: DType
+
+    def places(self) -> Handle:
+        """The real-valued place in the input of each position (area_pixel_compute_source_index)."""
+        o = cast(counting((self.out,), 0), self.dtype)
+        if self.aligned:
+            return o * ((self.size - 1) / (self.out - 1) if self.out > 1 else 0.0)
+        return (o + 0.5) * step(self.size, self.out, self.scale) - 0.5
 
 
-def linear_taps(size: int, place: Handle) -> list[Tap]:
+def linear_taps(a: Axis) -> list[Tap]:
     """The two neighbours, weighed by how near they are; places before the first count as 0."""
-    place = maximum(place, 0.0)
-    low = minimum(cast(floor(place), i64), size - 1)
-    far = minimum(maximum(place - cast(low, place.dtype), 0.0), 1.0)
-    return [Tap(low, 1.0 - far), Tap(minimum(low + 1, size - 1), far)]
+    if a.out == a.size:  # whatever the scale says
+        return [Tap(counting((a.out,), 0), None)]
+    place = maximum(a.places(), 0.0)
+    low = minimum(cast(floor(place), i64), a.size - 1)
+    far = minimum(maximum(place - cast(low, a.dtype), 0.0), 1.0)
+    return [Tap(low, 1.0 - far), Tap(minimum(low + 1, a.size - 1), far)]
 
 
-def cubic_taps(size: int, place: Handle) -> list[Tap]:
+def cubic_taps(a: Axis) -> list[Tap]:
     """Four neighbours with the weights of Keys' cubic convolution, A = -0.75."""
+    place = a.places()
     base = floor(place)
     t = place - base
     weights = [_outer(t + 1.0), _inner(t), _inner(1.0 - t), _outer(2.0 - t)]
     first = cast(base, i64) - 1
-    indices = [minimum(maximum(first + k, 0), size - 1) for k in range(4)]
+    indices = [minimum(maximum(first + k, 0), a.size - 1) for k in range(4)]
     return [Tap(index, weight) for index, weight in zip(indices, weights)]
 
 
@@ -111,19 +125,15 @@ def interpolated(
     outputs: Sequence[int],
     aligned: bool,
     scales: Scales,
-    taps: Callable[[int, Handle], list[Tap]],
+    taps: Callable[[Axis], list[Tap]],
 ) -> Handle:
     """The last axes of x resized: the weighted sum over all combinations of taps, the last axis first."""
-    n, lead = len(outputs), x.ndim - len(outputs)
-    if tuple(outputs) == x.shape[lead:]:
-        return x
     if not x.dtype.is_float:
         raise NotNative("interpolation of integers, which PyTorch does in fixed point")
+    n, lead = len(outputs), x.ndim - len(outputs)
     dtype = f64 if x.dtype is f64 else f32
-    by_axis = []
-    for k, (out, scale) in enumerate(zip(outputs, scales)):
-        size = x.shape[lead + k]
-        by_axis.append(taps(size, centre(size, out, aligned, scale, dtype)))
+    pairs = zip(x.shape[lead:], outputs, scales)
+    by_axis = [taps(Axis(size, out, aligned, scale, dtype)) for size, out, scale in pairs]
     shape = (*x.shape[:lead], *outputs)
 
     def total(chosen: tuple[Tap, ...]) -> Handle:
@@ -132,11 +142,18 @@ def interpolated(
             index = [along(tap.index, k, outputs) for k, tap in enumerate(chosen)]
             picked = emit("gather", x, *index, dims=tuple(range(lead, x.ndim)))
             return widened(moved(picked, range(n), range(lead, x.ndim)))
-        k = len(chosen)
-        terms = [total((*chosen, tap)) * along(tap.weight, lead + k, shape) for tap in by_axis[k]]
+        terms = []
+        for tap in by_axis[len(chosen)]:
+            term = total((*chosen, tap))
+            weight = tap.weight
+            terms.append(
+                term if weight is None else term * along(weight, lead + len(chosen), shape)
+            )
         first, *others = terms
         for term in others:
             first = first + term
         return first
 
+    if all(tap.weight is None for axis in by_axis for tap in axis):
+        return x
     return cast(total(()), x.dtype)

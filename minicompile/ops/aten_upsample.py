@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from minicompile.ops.aten_resize import Tap, cubic_taps, interpolated, linear_taps, nearest_axis
+from minicompile.ops.aten_resize import (
+    Axis,
+    Tap,
+    cubic_taps,
+    interpolated,
+    linear_taps,
+    nearest_axis,
+)
 from minicompile.ops.build import Handle
 from minicompile.ops.registry import Sample, composite, sample
 from minicompile.ops.samples import floats
@@ -35,8 +42,11 @@ def _scales(
 def _nearest(
     x: Handle, outputs: Sequence[int], scales: Sequence[float | None], exact: bool
 ) -> Handle:
+    """Each axis by itself. As ATen's (nearest_idx), in two dimensions 1x and 2x ignore the scale."""
     for k, (out, scale) in enumerate(zip(outputs, scales)):
-        x = nearest_axis(x, 2 + k, out, scale, exact)
+        whole = out in (x.shape[2 + k], 2 * x.shape[2 + k])
+        ignored = whole and len(outputs) == 2 and not exact
+        x = nearest_axis(x, 2 + k, out, None if ignored else scale, exact)
     return x
 
 
@@ -75,7 +85,7 @@ for _name, _exact in (("upsample_nearest", False), ("_upsample_nearest_exact", T
 
 
 def _register_interpolation(
-    mode: str, n: int, taps: Callable[[int, Handle], list[Tap]], samples: list[Sample]
+    mode: str, n: int, taps: Callable[[Axis], list[Tap]], samples: list[Sample]
 ) -> None:
     @composite(f"upsample_{mode}{n}d", samples=samples)
     def upsample(

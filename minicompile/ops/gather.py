@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from minicompile.ir.types import TensorType, i64
@@ -98,7 +99,7 @@ def _scatter(
 
 
 _COMBINES = ("set", "add", "mul", "max", "min")
-_REDUCE = {"mul": "prod", "max": "amax", "min": "amin"}
+_UFUNCS = {"mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
 def _scatter_meaning(
@@ -106,18 +107,11 @@ def _scatter_meaning(
 ) -> torch.Tensor:
     _check_bounds(x, indices, dims)
     moved, subscript = _subscripts(x.clone(), indices, dims)
+    out = moved.contiguous()
     if combine in ("set", "add"):
-        return _restore(moved.contiguous().index_put(subscript, src, combine == "add"), x, dims)
-    # mul, max, min: fold the addressed axes into one and use index_reduce
-    sizes = [x.shape[d] for d in dims]
-    flat = torch.zeros_like(indices[0])
-    for index, n in zip(indices, sizes):
-        flat = flat * n + index
-    rest = moved.shape[len(dims) :]
-    rows = moved.reshape(-1, *rest).index_reduce(
-        0, flat.reshape(-1), src.reshape(-1, *rest), _REDUCE[combine]
-    )
-    return _restore(rows.reshape(moved.shape), x, dims)
+        return _restore(out.index_put(subscript, src, combine == "add"), x, dims)
+    _UFUNCS[combine].at(out.numpy(), tuple(i.numpy() for i in subscript), src.numpy())
+    return _restore(out, x, dims)
 
 
 def _restore(moved: torch.Tensor, x: torch.Tensor, dims: Any) -> torch.Tensor:
