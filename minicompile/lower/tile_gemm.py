@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from minicompile.ir.loop import Alloc, For, If, Kernel, Load, Stmt, Store, ix, rewrite, walk
+from minicompile.ir.loop import Alloc, Expr, For, If, Kernel, Load, Stmt, Store, ix, rewrite, walk
 from minicompile.ir.types import TensorType
 from minicompile.lower.analysis import (
     Body,
@@ -22,6 +22,7 @@ from minicompile.lower.analysis import (
     written,
 )
 from minicompile.lower.contraction import Choice, Contraction
+from minicompile.lower.lanes import reduce_axis
 from minicompile.lower.layouts import stage, stage_invariants, stage_window
 from minicompile.lower.machine import LANES
 from minicompile.lower.registers import registers
@@ -36,7 +37,6 @@ from minicompile.lower.transforms import (
     shift,
     split,
 )
-from minicompile.lower.vectorize import reduce_axis
 
 HEAVY = 10  # additions: from here on an epilogue is a loop of its own over the finished tile
 
@@ -111,9 +111,21 @@ def _pack(k: Kernel, c: Contraction, x: Choice, panel: str, lanes: list[str]) ->
             if isinstance(n, Load) and n.buf == buf
             and stride(n.index, strides[buf], lanes[-1]) not in (0, 1)
         )  # fmt: skip
-        load = next(far)
-        k = stage(k, load, panel, [*reduction, *lanes], fresh(k, f"{buf}_panel"), order)
+        k = stage(
+            k,
+            _whole(find(k, panel), next(far)),
+            panel,
+            [*reduction, *lanes],
+            fresh(k, f"{buf}_panel"),
+            order,
+        )
     return k
+
+
+def _whole(loop: For, load: Load) -> Expr:
+    """The load, or the conditional expression that decides whether it happens."""
+    around = [n for n in walk(loop) if isinstance(n, If) and load in walk(n)]
+    return around[0] if around else load
 
 
 def unmask(k: Kernel) -> Kernel:

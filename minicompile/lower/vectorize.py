@@ -6,15 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from minicompile.errors import CompileError
-from minicompile.ir.loop import (
-    Accumulate,
-    For,
-    Index,
-    Kernel,
-    Program,
-    walk,
-)
+from minicompile.ir.loop import Accumulate, For, Kernel, Program, walk
 from minicompile.lower.analysis import (
+    Access,
     Body,
     Strides,
     accesses,
@@ -25,31 +19,18 @@ from minicompile.lower.analysis import (
     find,
     flops,
     loops_of,
-    repeatable,
     straight,
     stride,
     strides_of,
+    volume,
 )
+from minicompile.lower.lanes import map_axis, reduce_axis
 from minicompile.lower.machine import LANES
-from minicompile.lower.registers import registers, rfactor
-from minicompile.lower.transforms import (
-    commutes,
-    cut,
-    distinct,
-    drop_unit,
-    fresh,
-    hoist,
-    mark,
-    pad_vector,
-    reorder,
-    shift,
-    split,
-)
+from minicompile.lower.transforms import commutes, distinct, drop_unit
 from minicompile.passes.base import Pass, register
 
 FOLD = 12  # additions: combining the 16 lanes of one register
-STRIDED = 20  # additions: a vector load or store whose lanes are not neighbours
-HEAVY = 10  # additions: from here on a body hides its own latency
+STRIDED = 28  # additions: a vector load or store whose lanes are not neighbours
 
 
 @register
@@ -80,14 +61,22 @@ class Vectorize(Pass):
 def vectorize(k: Kernel) -> Kernel:
     """One kernel; nests that have vector loops already (see tile) stay as they are."""
     k = distinct(k)
-    for root in roots(k.body):
-        for plan in sorted(plans(k, root), key=lambda p: p.cost):
-            try:
-                k = apply(k, plan)
-                break
-            except CompileError:  # a transform's legality check: the next best plan, then
-                continue
+    done: set[str] = set()
+    while todo := [root for root in roots(k.body) if root not in done]:
+        done |= set(todo)
+        for root in todo:
+            k = vectorize_nest(k, root)
     return drop_unit(k)
+
+
+def vectorize_nest(k: Kernel, root: str) -> Kernel:
+    """The nest at `root` by its cheapest legal plan."""
+    for plan in sorted(plans(k, root), key=lambda p: p.cost):
+        try:
+            return apply(k, plan)
+        except CompileError:  # a transform's legality check: the next best plan, then
+            continue
+    return k
 
 
 def roots(stmts: Body) -> Iterator[str]:
@@ -131,11 +120,8 @@ def plans(k: Kernel, root: str) -> list[Plan]:
             found.append(Plan(root, "reduce", x.var, total + FOLD * len(scalar_sums(x))))
     if not leaf:
         best = tuple(min(plans(k, s.var), key=lambda p: p.cost) for s in body if isinstance(s, For))
-        trips = 1
-        for x in loops:
-            trips *= x.extent
         plain = tuple(s for s in body if not isinstance(s, For))
-        total = trips * (cost(plain, "", strides) + sum(p.cost for p in best))
+        total = volume(loops) * (cost(plain, "", strides) + sum(p.cost for p in best))
         found.append(Plan(root, "inner", "", total, best))
     return found
 
@@ -168,14 +154,19 @@ def cost(stmts: Body, axis: str, strides: Strides) -> float:
             trips = ceil_div(s.extent, LANES) if s.var == axis else s.extent
             total += trips * cost(s.body, axis, strides)
         else:
-            total += flops(s) + sum(_move(a.index, strides[a.buf], axis) for a in accesses(s))
+            total += flops(s) + sum(_move(a, strides[a.buf], axis) for a in accesses(s))
     return total
 
 
-def _move(index: tuple[Index, ...], strides: tuple[int, ...], axis: str) -> float:
-    """A load or store: neighbours 1, one value for all lanes 1/2, lanes far apart 20."""
-    step = stride(index, strides, axis) if axis else 1
-    return 0.5 if step == 0 else 1 if step == 1 else STRIDED
+def _move(a: Access, strides: tuple[int, ...], axis: str) -> float:
+    """A load or store: neighbours 1, one value for all lanes 1/2, lanes far apart 28 (stores: 29).
+
+    Scalars are in registers and cost nothing.
+    """
+    if not a.index:
+        return 0
+    step = stride(a.index, strides, axis) if axis else 1
+    return 0.5 if step == 0 else 1 if step == 1 else STRIDED + (a.mode != "r")
 
 
 # ---------------------------------------------------------------------------------- applying
@@ -191,80 +182,3 @@ def apply(k: Kernel, plan: Plan) -> Kernel:
     if plan.how == "reduce":
         return reduce_axis(k, plan.root, plan.axis)
     return k
-
-
-def innermost(k: Kernel, root: str, axis: str) -> tuple[Kernel, str]:
-    """Move `axis` to the innermost place of the perfect nest at root; also the new outermost loop."""
-    order = [x.var for x in chain(find(k, root))[0]]
-    order.append(order.pop(order.index(axis)))
-    return reorder(k, order), order[0]
-
-
-def map_axis(k: Kernel, root: str, axis: str) -> Kernel:
-    """16 iterations at once; if the body has loops of its own, the lanes go inside them."""
-    k, _ = innermost(k, root, axis)
-    body = find(k, axis).body
-    leaf = not any(isinstance(s, For) for s in body)
-    light = sum(flops(s) for s in body) < HEAVY
-    k, made = lanes(hoist(k, axis), axis, 4 if light and not leaf else 1)
-    for m in made:
-        k = mark_lanes(k, m)
-        if not leaf:
-            k = registers(k, [v for v in (m.unrolled, m.vector) if v])
-    return k
-
-
-def reduce_axis(k: Kernel, root: str, axis: str, ways: int = 4) -> Kernel:
-    """A sum of its own for each lane, and for each of up to `ways` registers."""
-    k, root = innermost(k, root, axis)
-    loop = find(k, axis)
-    light = sum(flops(s) for s in loop.body) < HEAVY
-    ways = ways if light and loop.extent >= ways * LANES else 1
-    k, made = lanes(k, axis, ways)
-    first, last = (made[0].top, made[-1].top) if root == axis else (root, root)
-    return rfactor(k, first, last, [(m.unrolled, m.vector) for m in made], ways)
-
-
-@dataclass(frozen=True)
-class Made:
-    """Loops made by `lanes`: the outermost one, the unrolled one (or ""), the one of 16 lanes."""
-
-    top: str
-    unrolled: str
-    vector: str
-
-
-def lanes(k: Kernel, var: str, ways: int) -> tuple[Kernel, list[Made]]:
-    """Split a loop by 16 lanes, and before that by `ways` registers; the caller marks the loops.
-
-    What is left over: the last block is shifted back if iterations may run twice. Else it is cut off,
-    and done in single vectors, the last of them with fewer lanes.
-    """
-    loop = find(k, var)
-    block = LANES * ways
-    if loop.extent < LANES:
-        return k, [Made(var, "", var)]
-    if loop.extent < block:
-        return lanes(k, var, 1)
-    if loop.extent % block == 0 or repeatable(loop):
-        k, made = _blocks(k, var, ways)
-        return k, [made]
-    tail = fresh(k, f"{var}_t")
-    k = cut(k, var, loop.extent // block * block)
-    k, made = _blocks(k, var, ways)
-    k, more = lanes(k, tail, 1)
-    return k, [made, *more]
-
-
-def _blocks(k: Kernel, var: str, ways: int) -> tuple[Kernel, Made]:
-    o, b, u, v = (fresh(k, var + letter) for letter in "obuv")
-    if ways == 1:
-        return shift(k, var, LANES, o, v), Made(o, "", v)
-    k = split(shift(k, var, LANES * ways, o, b), b, LANES, u, v)
-    return k, Made(o, u, v)
-
-
-def mark_lanes(k: Kernel, m: Made) -> Kernel:
-    """The loops of `lanes` become what they are: 16 lanes (or the fewer that are left), and copies."""
-    k = pad_vector(k, m.vector)
-    return mark(k, m.unrolled, "unroll") if m.unrolled else k
