@@ -19,6 +19,7 @@ from minicompile.ops.promote import (
     floating,
     like,
     number,
+    rounded,
     tensors,
 )
 from minicompile.ops.registry import Emitter, composite, sample
@@ -38,8 +39,8 @@ def add(self: Operand, other: Operand, alpha: bool | int | float = 1) -> Handle:
     dtype = common_dtype(self, other)
     if dtype is bool_:
         return arithmetic(lambda a, b: a | (b & bool(alpha)), self, other)
-    scale = number(alpha, dtype)
-    return arithmetic(lambda a, b: a + times(b, scale), self, other, exact=True)
+    scale = rounded(alpha, dtype)
+    return arithmetic(lambda a, b: a + times(b, scale), self, other)
 
 
 @composite(
@@ -47,8 +48,8 @@ def add(self: Operand, other: Operand, alpha: bool | int | float = 1) -> Handle:
 )
 def sub(self: Operand, other: Operand, alpha: bool | int | float = 1) -> Handle:
     """self - alpha * other."""
-    scale = number(alpha, common_dtype(self, other))
-    return arithmetic(lambda a, b: a - times(b, scale), self, other, exact=True)
+    scale = rounded(alpha, common_dtype(self, other))
+    return arithmetic(lambda a, b: a - times(b, scale), self, other)
 
 
 @composite("rsub.Tensor", "rsub.Scalar", samples=[PAIR, *WITH_NUMBER])
@@ -85,8 +86,8 @@ def div_mode(self: Operand, other: Operand, rounding_mode: str | None = None) ->
         return div(self, other)
     if rounding_mode == "floor":
         return floor_divide(self, other)
-    if common_dtype(self, other).is_float:
-        return arithmetic(lambda a, b: el.trunc(a / b), self, other, exact=True)
+    if common_dtype(self, other).is_float:  # half floats round the quotient first
+        return arithmetic(el.trunc, div(self, other))
     return _integer_division(el.trunc_div, self, other)
 
 
@@ -164,7 +165,7 @@ def pow_number(self: Handle, exponent: bool | int | float) -> Handle:
         if exponent < 0:
             raise NotNative("PyTorch raises for integers to negative integer powers")
         return arithmetic(lambda x, p: integer_power(x, int(exponent)), self, exponent)
-    return arithmetic(lambda x, p: float_power(x, float(exponent)), self, exponent, exact=True)
+    return arithmetic(lambda x, p: float_power(x, p), self, exponent)
 
 
 def integer_power(x: Handle, p: int) -> Handle:
@@ -204,7 +205,7 @@ def pow_of_number(self: bool | int | float, exponent: Handle) -> Handle:
     """A number to powers; 1 to any power, NaN too, is 1."""
     if self == 1:
         return arithmetic(lambda base, p: like(p, 1), self, exponent)
-    return arithmetic(el.pow, self, exponent, exact=True)
+    return arithmetic(el.pow, self, exponent)
 
 
 TRIPLE = sample(floats(3, 4), floats(4), floats(3, 1, low=0.5, high=2))
@@ -239,12 +240,13 @@ def lerp(self: Handle, end: Handle, weight: Operand) -> Handle:
     """
 
     def formula(a: Handle, b: Handle, w: Any) -> Handle:
-        near, far = a + w * (b - a), b - (b - a) * (1.0 - w)
+        near: Handle = a + w * (b - a)
+        far: Handle = b - (b - a) * (1.0 - w)
         if isinstance(w, Handle):
             return el.where(el.abs(w) < 0.5, near, far)
         return near if abs(w) < 0.5 else far
 
-    return arithmetic(formula, self, end, weight, dtype=common_dtype(self, end))
+    return arithmetic(formula, self, end, weight, dtype=common_dtype(self, end), exact=True)
 
 
 def times(x: Any, scale: bool | int | float) -> Any:

@@ -54,6 +54,8 @@ def full(
 ) -> Handle:
     """A number everywhere; its kind gives the dtype unless one is asked for."""
     plain(options)
+    if dtype is not None and not isinstance(dtype, DType):
+        raise NotNative(f"{dtype} is left to PyTorch")
     return constant(fill_value, dtype or inferred(fill_value), tuple(size))
 
 
@@ -179,6 +181,8 @@ def to_copy(
 ) -> Handle:
     """The values in another dtype: floats truncate to integers, and x != 0 is the bool."""
     plain(options)
+    if dtype is not None and not isinstance(dtype, DType):
+        raise NotNative(f"{dtype} is left to PyTorch")
     return cast(self, dtype or self.dtype)
 
 

@@ -67,8 +67,8 @@ def clamp(self: Handle, min: Operand | None = None, max: Operand | None = None) 
     if min is None and max is None:
         raise NotNative("clamp without bounds raises in PyTorch")
     bounds = tuple(b for b in (min, max) if b is not None)
-    if common_dtype(self, *bounds) is bool_:
-        raise NotNative("clamp is not defined on bool")
+    if common_dtype(self, *bounds) is bool_ and not isinstance(bounds[0], Handle):
+        raise NotNative("PyTorch raises for bools between numbers")
 
     def formula(x: Handle, *bounds: Handle) -> Handle:
         low = None if min is None else bounds[0]

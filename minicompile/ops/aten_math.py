@@ -20,6 +20,7 @@ from minicompile.ops.promote import (
     cast,
     common_dtype,
     compute_dtype,
+    float_dtype,
     floating,
     like,
     tensors,
@@ -141,12 +142,17 @@ def sinc(self: Handle) -> Handle:
 def logit(self: Handle, eps: float | None = None) -> Handle:
     """log(x / (1 - x)), with x clamped to eps ... 1 - eps if eps is given."""
 
-    def formula(x: Handle) -> Handle:
-        if eps is not None:
-            x = el.where(x < eps, eps, el.where(x > 1.0 - eps, 1.0 - eps, x))
-        return el.log(x / (1.0 - x))
+    dtype = float_dtype(common_dtype(self))
 
-    return floating(formula, self)
+    def clamped(x: Handle) -> Handle:
+        if eps is None:
+            return x
+        return el.where(x < eps, eps, el.where(x > 1.0 - eps, 1.0 - eps, x))
+
+    # each step rounds to the dtype, as the kernel computes in half floats themselves
+    x = floating(clamped, self)
+    rest = arithmetic(lambda x: 1.0 - x, x)
+    return arithmetic(el.log, arithmetic(el.div, x, rest), dtype=dtype)
 
 
 @composite("nan_to_num", samples=[sample(floats(4)), sample(floats(4), 1.0, 2.0, 3.0), ONE[1]])

@@ -145,7 +145,7 @@ def any_along(self: Handle, dim: int, keepdim: bool = False) -> Handle:
 def any_over(self: Handle, dim: Sequence[int] | None = None, keepdim: bool = False) -> Handle:
     """Is any element over the axes not 0? Here () means no axis, and None all."""
     if dim is not None and not dim:
-        return cast(self, u8 if self.dtype is u8 else bool_)
+        return cast(cast(self, bool_), u8 if self.dtype is u8 else bool_)
     return _logical(reduce_any, self, dim, keepdim)
 
 
@@ -165,5 +165,5 @@ def all_along(self: Handle, dim: int, keepdim: bool = False) -> Handle:
 def all_over(self: Handle, dim: Sequence[int] | None = None, keepdim: bool = False) -> Handle:
     """Is no element over the axes 0? Here () means no axis, and None all."""
     if dim is not None and not dim:
-        return cast(self, u8 if self.dtype is u8 else bool_)
+        return cast(cast(self, bool_), u8 if self.dtype is u8 else bool_)
     return _logical(reduce_all, self, dim, keepdim)

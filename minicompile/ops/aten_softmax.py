@@ -11,7 +11,7 @@ from minicompile.ir.types import DType, f32
 from minicompile.ops import elementwise as el
 from minicompile.ops.axes import spread
 from minicompile.ops.build import Handle
-from minicompile.ops.promote import cast, floating, widened
+from minicompile.ops.promote import cast, floating, stored, widened
 from minicompile.ops.reducing import axes_of, kept, over
 from minicompile.ops.reduction import reduce_all, reduce_max, reduce_sum
 from minicompile.ops.registry import composite, sample
@@ -40,10 +40,17 @@ def softmax(self: Handle, dim: int, half_to_float: bool) -> Handle:
 
 @composite("_log_softmax", samples=SAMPLES)
 def log_softmax(self: Handle, dim: int, half_to_float: bool) -> Handle:
-    """x - log(sum(exp(x))) along an axis, as (x - max) - log(sum(exp(x - max)))."""
+    """x - log(sum(exp(x))) along an axis, as (x - max) - log(sum(exp(x - max))).
+
+    Along the last axis eager keeps the sum and its logarithm in the dtype of x; so do half floats here.
+    """
     x, dims = widened(self), axes_of(self, dim)
     shifted = x - spread(over(reduce_max, x, dims), dims, x.shape)
-    total = el.log(over(reduce_sum, el.exp(shifted), dims))
+    total = over(reduce_sum, el.exp(shifted), dims)
+    if dims == (self.ndim - 1,):
+        total = stored(el.log(stored(total, self.dtype)), self.dtype)
+    else:
+        total = el.log(total)
     return cast(shifted - spread(total, dims, x.shape), _result(self, half_to_float))
 
 

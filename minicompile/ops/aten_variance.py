@@ -7,6 +7,7 @@ import math
 from minicompile.errors import NotNative
 from minicompile.ir.types import DType, bool_, f64
 from minicompile.ops import elementwise as el
+from minicompile.ops.aten_arithmetic import sub
 from minicompile.ops.axes import spread
 from minicompile.ops.build import Handle
 from minicompile.ops.promote import cast, widened
@@ -150,4 +151,4 @@ def norm_over(self: Handle, p: Number | None, dim: Dims, keepdim: bool = False) 
 @composite("dist", samples=[sample(floats(3, 4), floats(4), p) for p in ORDERS])
 def dist(self: Handle, other: Handle, p: Number = 2) -> Handle:
     """The norm of order p of self - other."""
-    return linalg_vector_norm(self - other, p)
+    return linalg_vector_norm(sub(self, other), p)

@@ -76,18 +76,23 @@ def widened(x: Handle) -> Handle:
     return cast(x, compute_dtype(x.dtype))
 
 
+def stored(x: Handle, dtype: DType) -> Handle:
+    """x rounded to a dtype and widened again: what a kernel's intermediate result in memory holds."""
+    return widened(cast(x, dtype))
+
+
 def promoted(x: Operand, dtype: DType) -> Any:
     """An operand rounded to the result dtype, then widened for computing."""
     if isinstance(x, Handle):
-        return widened(cast(x, dtype))
+        return stored(x, dtype)
     return rounded(x, dtype)
 
 
 def scalar_exact(x: Operand, dtype: DType) -> Any:
     """As `promoted`, but numbers and 0-d tensors reach half-float arithmetic unrounded.
 
-    ATen's add, sub, mul, div and pow kernels take a scalar operand in the computing dtype
-    (``original_scalar_value<opmath_t>``), so bf16 x + 0.1 adds f32 0.1.
+    ATen's mul, div and lerp kernels take a scalar operand in the computing dtype
+    (``original_scalar_value<opmath_t>``): bf16 x * 0.1 multiplies by f32 0.1, but x + 0.1 adds bf16 0.1.
     """
     compute = compute_dtype(dtype)
     if not isinstance(x, Handle):

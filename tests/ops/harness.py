@@ -145,7 +145,8 @@ def fits(overload: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     pairs = [*zip(schema, args), *((by_name[k], v) for k, v in kwargs.items() if k in by_name)]
     if len(args) > len(schema) or set(kwargs) - set(by_name):
         return False
-    return all(_accepts(str(a.type), v) for a, v in pairs)
+    needed = {a.name for a in schema[len(args) :] if not a.has_default_value()} - set(kwargs)
+    return not needed and all(_accepts(str(a.type), v) for a, v in pairs)
 
 
 def _accepts(type: str, value: Any) -> bool:
