@@ -38,6 +38,7 @@ def run(ir: Graph | Program, inputs: Sequence[torch.Tensor]) -> list[torch.Tenso
     Strides of outputs, views of inputs and mutations of inputs are those of the model: pass clones
     of inputs that must not change.  IndexError where an index is out of range.
     """
-    if isinstance(ir, Graph):
-        return run_graph_outputs(ir, inputs)
-    return run_program_outputs(ir, inputs)
+    with torch.no_grad():
+        if isinstance(ir, Graph):
+            return run_graph_outputs(ir, inputs)
+        return run_program_outputs(ir, inputs)

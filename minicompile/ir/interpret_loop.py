@@ -10,11 +10,12 @@ the order of a sum is free.  Uninitialised memory is NaN, so that reading it sho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
+from minicompile.ir.combine import COMBINE, REDUCE, SCATTER, constant, poisoned
 from minicompile.ir.loop import (
     Accumulate,
     Alloc,
@@ -38,30 +39,8 @@ from minicompile.ir.loop import (
 from minicompile.ir.loop_memory import Axis, Memory, Place, injective
 from minicompile.ir.optable import OPS, takes_dtype
 from minicompile.ir.ranges import accesses, conflict, inner_ranges, trips
-from minicompile.ir.types import DType
 
 LIMIT = 1 << 21  # elements of a temporary: 8 MB of f32
-
-Reduce = Callable[[torch.Tensor, list[int]], torch.Tensor]
-Combine = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-
-REDUCE: dict[str, Reduce] = {  # over some axes, which stay with size 1
-    "add": lambda t, dims: t.sum(dims, keepdim=True, dtype=t.dtype),
-    "mul": lambda t, dims: _product(t, dims),
-    "max": lambda t, dims: t.amax(dims, keepdim=True),
-    "min": lambda t, dims: t.amin(dims, keepdim=True),
-    "or": lambda t, dims: t.any(dims, keepdim=True),
-    "and": lambda t, dims: t.all(dims, keepdim=True),
-}
-COMBINE: dict[str, Combine] = {
-    "add": torch.add,
-    "mul": torch.mul,
-    "max": torch.maximum,
-    "min": torch.minimum,
-    "or": torch.logical_or,
-    "and": torch.logical_and,
-}
-SCATTER = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin", "or": "amax", "and": "amin"}
 
 
 def run_kernel(kernel: Kernel, buffers: Mapping[str, torch.Tensor]) -> None:
@@ -74,15 +53,8 @@ def run_kernel(kernel: Kernel, buffers: Mapping[str, torch.Tensor]) -> None:
         raise ValueError(f"{kernel.name} needs buffers {', '.join(missing)}")
     run = _Run()
     run.at.memory = {p.name: Memory(buffers[p.name]) for p in kernel.params}
-    run.block(kernel.body)
-
-
-def poisoned(shape: tuple[int, ...], dtype: DType) -> torch.Tensor:
-    """Fresh memory: NaN, or the smallest integer."""
-    if dtype.is_float:
-        return torch.full(shape, float("nan"), dtype=dtype.torch)
-    low = torch.iinfo(dtype.torch).min if dtype.is_integer else True
-    return torch.full(shape, low, dtype=dtype.torch)
+    with torch.no_grad():
+        run.block(kernel.body)
 
 
 class _Run:
@@ -267,19 +239,6 @@ class _Run:
     def fold(self, m: Memory, op: str) -> torch.Tensor:
         value = m.tensor.reshape(*m.tensor.shape[: m.depth], -1)
         return self.at.aligned(REDUCE[op](value, [m.depth]).squeeze(m.depth))
-
-
-def _product(t: torch.Tensor, dims: list[int]) -> torch.Tensor:
-    for d in dims:
-        t = t.prod(d, keepdim=True, dtype=t.dtype)
-    return t
-
-
-def constant(value: bool | int | float, dtype: DType) -> torch.Tensor:
-    """A 0-d tensor; integers wrap around."""
-    if dtype.is_integer:
-        return torch.tensor(int(value)).to(dtype.torch)
-    return torch.tensor(value, dtype=dtype.torch)
 
 
 def _elements(t: torch.Tensor) -> int:

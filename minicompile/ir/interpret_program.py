@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import torch
 
+from minicompile.ir.combine import poisoned
 from minicompile.ir.interpret_graph import graph_outputs, write_back
-from minicompile.ir.interpret_loop import poisoned, run_kernel
+from minicompile.ir.interpret_loop import run_kernel
 from minicompile.ir.loop import Buffer, ExternCall, Program
 from minicompile.ir.torch_call import call_node
 

@@ -8,7 +8,7 @@ own schema; a list there is a tuple here, a dtype is a `DType`, any other torch 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -28,7 +28,7 @@ def op_name(op: OpOverload) -> str:
     return f"aten.{name}" if overload == "default" else f"aten.{name}.{overload}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def torch_op(name: str) -> OpOverload:
     """The PyTorch op that the IR calls `name`. CompileError MC001 if there is none."""
     root, *rest = name.split(".")
@@ -66,7 +66,7 @@ def torch_argument(arg: Arg, env: Mapping[str, Any]) -> Any:
     return arg
 
 
-@lru_cache(maxsize=None)
+@cache
 def torch_constant(text: str) -> Any:
     """``torch.preserve_format``, ``torch.strided``, ``torch.device('cpu')`` as the object meant."""
     if text.startswith("torch.device("):
