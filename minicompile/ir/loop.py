@@ -26,8 +26,9 @@ stay loops until the printer.  Loop variables, bound names and buffers share one
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, Union
 
 from minicompile.ir.location import Origin
@@ -325,6 +326,21 @@ def divide(a: Index, by: int, extents: dict[str, int]) -> tuple[Index, Index]:
 
 T = TypeVar("T")
 
+# The fields of each class that hold statements, expressions or indices: what walking descends into.
+_CHILDREN: dict[type, tuple[str, ...]] = {
+    Load: ("index",),
+    Call: ("args",),
+    IndexValue: ("index",),
+    If: ("conds", "then", "other"),
+    Bind: ("value",),
+    Store: ("index", "value"),
+    Accumulate: ("index", "value"),
+    Check: ("index",),
+    For: ("body",),
+    Kernel: ("params", "body"),
+    **dict.fromkeys((Index, Const, Name, Fold, Alloc, Barrier, Param), ()),
+}
+
 
 def rewrite(node: T, f: Callable[[Any], Any]) -> T:
     """Bottom-up rebuild of statements and expressions; f sees every dataclass below `node`.
@@ -333,24 +349,20 @@ def rewrite(node: T, f: Callable[[Any], Any]) -> T:
     """
     if isinstance(node, tuple):
         new = tuple(rewrite(n, f) for n in node)
-        return node if all(a is b for a, b in zip(node, new)) else new  # type: ignore[return-value]
-    if not is_dataclass(node) or isinstance(node, (DType, TensorType, Origin)):
+        return node if all(map(operator.is_, node, new)) else new  # type: ignore[return-value]
+    children = _CHILDREN.get(type(node))
+    if children is None:
         return node
-    if not isinstance(node, Index):
-        changed = {}
-        for field in fields(node):
-            old = getattr(node, field.name)
-            if isinstance(old, (tuple, *_TREE)):
-                new_field = rewrite(old, f)
-                if new_field is not old:
-                    changed[field.name] = new_field
-        if changed:
-            node = replace(node, **changed)  # type: ignore[type-var]
+    changed = {}
+    for name in children:
+        old = getattr(node, name)
+        new_field = rewrite(old, f)
+        if new_field is not old:
+            changed[name] = new_field
+    if changed:
+        node = replace(node, **changed)  # type: ignore[type-var]
     result: T = f(node)
     return result
-
-
-_TREE = (Const, Name, Load, Call, IndexValue, If, Fold, Index, For)
 
 
 def substitute(node: T, env: dict[str, Index]) -> T:
@@ -379,16 +391,16 @@ def variables(index: Index) -> set[str]:
 
 def walk(node: Any) -> Iterator[Any]:
     """Every statement, expression and index below (and including) `node`, top down."""
-    if isinstance(node, tuple):
-        for n in node:
-            yield from walk(n)
-    elif is_dataclass(node) and not isinstance(node, (DType, TensorType, Origin)):
-        yield node
-        if not isinstance(node, Index):
-            for field in fields(node):
-                value = getattr(node, field.name)
-                if isinstance(value, tuple) or is_dataclass(value):
-                    yield from walk(value)
+    stack = [node]
+    while stack:
+        n = stack.pop()
+        if isinstance(n, tuple):
+            stack.extend(reversed(n))
+            continue
+        children = _CHILDREN.get(type(n))
+        if children is not None:
+            yield n
+            stack.extend(getattr(n, name) for name in reversed(children))
 
 
 def dtype_of(e: Expr) -> DType:

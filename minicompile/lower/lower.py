@@ -56,7 +56,7 @@ class ProgramBuilder:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.producers = graph.producers()
+        self.producers, self.users = graph.producers(), graph.users()
         self.buffers: dict[str, Buffer] = {}
         self.kernels: list[Kernel] = []
         self.calls: list[KernelCall | ExternCall] = []
@@ -138,11 +138,13 @@ class ProgramBuilder:
 
     def _results(self, nodes: list[Node], inside: set[str]) -> list[str]:
         """Values of this kernel that are read outside of it."""
-        wanted = {v.name for v in self.graph.results}
-        for n in self.graph.nodes:
-            if n.outs[0].name not in inside:
-                wanted |= {v.name for v in n.operands}
-        return [n.out.name for n in nodes if n.out.name in wanted]
+        kept = {v.name for v in self.graph.results}
+        read = {
+            n.out.name
+            for n in nodes
+            if any(user.outs[0].name not in inside for user in self.users[n.out.name])
+        }
+        return [n.out.name for n in nodes if n.out.name in kept | read]
 
     def _stored_as(self, results: list[str], inside: set[str]) -> dict[str, str]:
         """A result that only reshapes another value of the kernel: that value's nest fills the memory."""
