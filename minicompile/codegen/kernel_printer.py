@@ -1,0 +1,352 @@
+"""One kernel of the Loop IR as a Python function on Vec and Ptr values.
+
+    serial    for i in range(n):                parallel  for i in range(lo, hi): the host divides it
+    unroll    n copies of the body              vector    the body once, on values of 16 lanes
+    register  one name per element (tiles.py)   other     a part of the scratch memory
+
+Accumulating a product is a fused multiply-add; a load that is used again in the same loop body gets a
+name.  A Check that fails stores its number for the host and leaves the kernel.
+"""
+
+from __future__ import annotations
+
+from minicompile.codegen.addresses import Vector, flat, scalar_text, step, varies, without
+from minicompile.codegen.expressions import Expressions, Text
+from minicompile.codegen.source import (
+    Check as SourceCheck,
+)
+from minicompile.codegen.source import (
+    CodeWriter,
+    KernelSource,
+    Namespace,
+    annotation,
+)
+from minicompile.codegen.tiles import LANES, find_tiles, is_vector_loop
+from minicompile.ir.loop import (
+    Accumulate,
+    Alloc,
+    Barrier,
+    Bind,
+    Call,
+    Check,
+    For,
+    Index,
+    Kernel,
+    Stmt,
+    Store,
+    dtype_of,
+    ix,
+    substitute,
+    variables,
+    walk,
+)
+
+
+from minicompile.ops.registry import PRIMITIVES, identity
+
+ALIGN = 64  # bytes: one cache line, one AVX-512 register
+
+
+class KernelPrinter:
+    """Prints one kernel into `writer`; `checks` counts on over all kernels of the module."""
+
+    def __init__(self, kernel: Kernel, writer: CodeWriter, checks: list[SourceCheck], used: set[str]):
+        self.kernel, self.writer, self.checks = kernel, writer, checks
+        self.names = Namespace(_names(kernel))
+        self.tiles = find_tiles(kernel.body, self.names)
+        types = {p.name: p.type for p in kernel.params}
+        self.text = Expressions(writer, self.names, types, self.tiles, used=used)
+        self.parallel = _parallel_loop(kernel)
+        self.scratch_bytes = 0
+        self.scratch, self.error, self.lo, self.hi = map(
+            self.names.fresh, ("scratch", "error", "lo", "hi")
+        )
+
+    def print(self) -> KernelSource:
+        first = len(self.writer.lines) + 1
+        memory, extra = self._memory(), self._extra()
+        params = [annotation(p.name, p.type) for p in self.kernel.params]
+        kinds = {"scratch": "memory", "error": "i64", "lo": "int", "hi": "int"}
+        params += [f"{getattr(self, name)}: {kinds[name]}" for name in extra]
+        self.writer.line("@kernel", why="a kernel")
+        self.writer.signature(self.kernel.name, params, "the buffers, inputs first, outputs last")
+        with self.writer.block():
+            self._prologue(memory)
+            self._body(self.kernel.body)
+        extent = self.parallel.extent if self.parallel else None
+        last = len(self.writer.lines)
+        return KernelSource(self.kernel.name, first, last, extra, self.scratch_bytes, extent)
+
+    def _extra(self) -> tuple[str, ...]:
+        checked = any(isinstance(n, Check) for n in walk(self.kernel.body))
+        wanted = (("scratch", self.scratch_bytes), ("error", checked))
+        bounds = ("lo", "hi") if self.parallel else ()
+        return (*(name for name, want in wanted if want), *bounds)
+
+    # ------------------------------------------------------------------ before the body
+
+    def _memory(self) -> list[tuple[Alloc, int]]:
+        """Allocations that are no register tiles, with their places in the scratch memory (bytes)."""
+        places = []
+        for alloc, lanes in _allocations(self.kernel.body, None):
+            if alloc.buf not in self.tiles:
+                type = alloc.type.pure()
+                if lanes:  # one for each lane: the lanes are the last dimension
+                    type = type.with_shape((*type.shape, LANES))
+                    self.text.private.add(alloc.buf)
+                self.text.types[alloc.buf] = type
+                places.append((alloc, self.scratch_bytes))
+                self.scratch_bytes += -(-type.bytes // ALIGN) * ALIGN
+        return places
+
+    def _prologue(self, memory: list[tuple[Alloc, int]]) -> None:
+        for alloc, place in memory:
+            dtype = alloc.type.dtype.name
+            self.text.used.add(dtype)
+            address = self.text.function("view", self.scratch, str(place), dtype)
+            self.writer.line(f"{alloc.buf} = {address}", alloc.origins, "private memory")
+        self.masks: dict[int, str] = {}
+        for loop in walk(self.kernel.body):
+            if isinstance(loop, For) and loop.kind == "vector" and _active(loop) < LANES:
+                self._mask(_active(loop))
+        if not self.kernel.body:
+            self.writer.line("pass", why="nothing to compute")
+
+    def _mask(self, active: int) -> None:
+        if active not in self.masks:
+            self.masks[active] = name = self.names.fresh(f"first_{active}")
+            mask = self.text.function("first_lanes", str(active))
+            self.writer.line(f"{name} = {mask}", why=f"the mask of {active} active lanes")
+
+    # ------------------------------------------------------------------ statements
+
+    def _body(self, body: tuple[Stmt, ...]) -> None:
+        """The body of a serial loop: a first round counts its loads, so that the second can name
+        those used twice."""
+        outer = self.text.cache, self.text.uses
+        written = {s.buf for s in walk(body) if isinstance(s, (Store, Accumulate))}
+        bound = {s.name for s in walk(body) if isinstance(s, Bind)}
+        kept = {
+            k: c for k, c in outer[0].items() if c.buf not in written and not c.names & bound
+        }
+        self.text.cache, self.text.uses = dict(kept), type(self.text.uses)()
+        self._count(body)
+        self.text.cache = dict(kept)
+        self._statements(body)
+        self.text.cache, self.text.uses = outer
+
+    def _count(self, body: tuple[Stmt, ...]) -> None:
+        lines, depth = len(self.writer.lines), self.writer.depth
+        names, lanes = set(self.names.taken), set(self.text.lanes)
+        checks, comment = len(self.checks), self.writer.comment
+        self.text.counting = True
+        self._statements(body)
+        self.text.counting = False
+        del self.writer.lines[lines:], self.checks[checks:]
+        self.names.taken, self.text.lanes = names, lanes
+        self.writer.depth, self.writer.comment = depth, comment
+
+    def _statements(self, body: tuple[Stmt, ...]) -> None:
+        for s in body:
+            if isinstance(s, For):
+                self._loop(s)
+            elif isinstance(s, (Bind, Store, Accumulate, Check)):
+                self.text.origins = s.origins
+                self._statement(s)
+
+    def _statement(self, s: Bind | Store | Accumulate | Check) -> None:
+        if isinstance(s, Bind):
+            self._bind(s)
+        elif isinstance(s, Check):
+            self._check(s)
+        elif s.buf in self.tiles:
+            self._to_register(s)
+        else:
+            self._to_memory(s)
+            self.text.forget(buf=s.buf)
+
+    def line(self, text: str, s: Bind | Store | Accumulate | Check) -> None:
+        self.writer.line(text, s.origins, "made by the compiler")
+
+    def _bind(self, s: Bind) -> None:
+        value = self.text.typed(s.value)
+        self.line(f"{s.name} = {value.text}", s)
+        self.text.forget(name=s.name)
+        (self.text.lanes.add if value.vector else self.text.lanes.discard)(s.name)
+
+    def _check(self, s: Check) -> None:
+        index = s.index
+        if varies(index, self.text.vector, self.text.lanes):
+            text = self.text.vector_index(index)
+        else:
+            text = scalar_text(index)
+        if not variables(index) & self.tiles.bound:
+            text = self.text.function("i64", text)
+        number = len(self.checks) + 1
+        self.checks.append(SourceCheck(number, s.size, s.origins))
+        self.line(f"if {self.text.function('outside', text, str(s.size))}:", s)
+        with self.writer.block():
+            self.writer.line(f"{self.error}[0] = {number}", why="reported as an IndexError")
+            self.writer.line("return", why="reported as an IndexError")
+
+    # ------------------------------------------------------------------ loops
+
+    def _loop(self, s: For) -> None:
+        if s.extent == 0:
+            return
+        if s.kind == "unroll":
+            for n in range(s.extent):
+                at = n * s.step if s.last is None else min(n * s.step, s.last)
+                self._statements(substitute(s.body, {s.var: ix(const=at)}))
+        elif is_vector_loop(s, self.text.vector and self.text.vector.var):
+            self._vector(s)
+        else:
+            self._serial(s)
+
+    def _vector(self, s: For) -> None:
+        active = _active(s)
+        mask = self.masks[active] if active < LANES else ""
+        self.text.vector, self.text.mask = Vector(s.var, active, mask), mask
+        self._statements(s.body)
+        self.text.vector, self.text.mask = None, ""
+
+    def _serial(self, s: For) -> None:
+        if not self.text.counting:
+            extent = _active(s) if s.kind == "vector" else s.extent
+            even = s.last is None or s.last == (extent - 1) * s.step
+            bounds = f"{self.lo}, {self.hi}" if s is self.parallel else str(extent)
+            counter = s.var if s.step == 1 and even else self.names.fresh(f"{s.var}_n")
+            self.writer.line(f"for {counter} in range({bounds}):", why=f"the loop {s.var}")
+            with self.writer.block():
+                if counter != s.var:
+                    at = f"{counter} * {s.step}"
+                    value = at if even else f"min({at}, {s.last})"
+                    self.writer.line(f"{s.var} = {value}", why="the last tile is shifted back")
+                self._body(s.body)
+        for node in walk(s.body):
+            if isinstance(node, (Store, Accumulate)):
+                self.text.forget(buf=node.buf)
+            elif isinstance(node, Bind):
+                self.text.forget(name=node.name)
+
+    # ------------------------------------------------------------------ writing
+
+    def _to_register(self, s: Store | Accumulate) -> None:
+        tile = self.tiles[s.buf]
+        name = tile.element(s.index, self.text.vector)
+        if isinstance(s, Store):
+            value = self.text.wide(s.value) if tile.vector else self._scalar(s).text
+            self.line(f"{name} = {value}", s)
+            return
+        if not tile.vector and self.text.vector is not None:
+            self.line(f"{name} = {self._folded(s, name)}", s)
+            return
+        changed = self._combined(s, name)
+        if self.text.mask and tile.vector:
+            changed = self.text.function("where", self.text.mask, changed, name)
+        self.line(f"{name} = {changed}", s)
+
+    def _scalar(self, s: Store) -> Text:
+        """The value stored to one place: of a vector, its last active lane."""
+        value = self.text.typed(s.value)
+        if value.vector and self.text.vector is not None:
+            last = self.text.vector.active - 1
+            return Text(self.text.function("lane", value.text, str(last)))
+        return value
+
+    def _combined(self, s: Accumulate, old: str) -> str:
+        """`old` combined with the value; a product is added by a fused multiply-add."""
+        e = s.value
+        product = isinstance(e, Call) and PRIMITIVES[e.op].infix == "*" and s.op == "add"
+        if product and dtype_of(e).is_float and isinstance(e, Call):
+            a, b = (self.text.typed(x).text for x in e.args)
+            return self.text.function("fma", a, b, old)
+        text = self.text.combine(s.op, old, self.text.typed(e).inside(_LOOSE))
+        return text[1:-1] if text.startswith("(") else text
+
+    def _folded(self, s: Accumulate, old: str) -> str:
+        """`old` combined with all active lanes of the value."""
+        value = self.text.wide(s.value)
+        if self.text.mask:
+            neutral = identity(s.op, dtype_of(s.value))
+            value = self.text.function("where", self.text.mask, value, _number(neutral))
+        text = self.text.combine(s.op, old, self.text.function(f"fold_{s.op}", value))
+        return text[1:-1] if text.startswith("(") else text
+
+    def _to_memory(self, s: Store | Accumulate) -> None:
+        t, offset = self.text, self.text.offset(s.buf, s.index)
+        by = step(offset, t.vector, t.lanes)
+        if by is None:
+            self._scattered(s, offset)
+        elif by == 0:
+            place = f"{s.buf}[{scalar_text(offset)}]"
+            if isinstance(s, Store):
+                value = self._scalar(s).text
+            else:
+                value = self._folded(s, place) if t.vector else self._combined(s, place)
+            self.line(f"{place} = {value}", s)
+        else:
+            assert t.vector is not None
+            start = scalar_text(without(offset, t.vector.var))
+            self._stored(s, start, by)
+
+    def _stored(self, s: Store | Accumulate, start: str, by: int) -> None:
+        """16 elements, evenly spaced."""
+        t = self.text
+        stride = "" if by == 1 else str(by)
+        suffix = "" if by == 1 else "_strided"
+        if isinstance(s, Store):
+            value = t.typed(s.value).text
+        else:
+            value = self._combined(s, t.function(f"load{suffix}", s.buf, start, stride, t.mask))
+        self.line(t.function(f"store{suffix}", s.buf, start, stride, value, t.mask), s)
+
+    def _scattered(self, s: Store | Accumulate, offset: Index) -> None:
+        """Elements whose numbers are computed; two lanes may mean the same one."""
+        t = self.text
+        name = "scatter" if isinstance(s, Store) else f"accumulate_{s.op}"
+        value = t.typed(s.value).text
+        self.line(t.function(name, s.buf, t.vector_index(offset), value, t.mask), s)
+
+
+_LOOSE = 4  # binds looser than + does
+
+
+def _number(x: bool | int | float) -> str:
+    return repr(x)
+
+
+def _active(loop: For) -> int:
+    return min(loop.extent, loop.extent if loop.active is None else loop.active)
+
+
+def _parallel_loop(kernel: Kernel) -> For | None:
+    """The loop to divide among threads: parallel, and nothing beside it writes memory."""
+    loops = [s for s in kernel.body if isinstance(s, For)]
+    beside = [s for s in kernel.body if isinstance(s, (Store, Accumulate, Barrier))]
+    if len(loops) == 1 and not beside and loops[0].kind == "parallel":
+        return loops[0]
+    return None
+
+
+def _names(kernel: Kernel) -> set[str]:
+    found = {p.name for p in kernel.params}
+    for n in walk(kernel.body):
+        if isinstance(n, For):
+            found.add(n.var)
+        elif isinstance(n, Bind):
+            found.add(n.name)
+        elif isinstance(n, Alloc):
+            found.add(n.buf)
+    return found
+
+
+def _allocations(body: tuple[Stmt, ...], vector: str | None) -> list[tuple[Alloc, bool]]:
+    """Every Alloc, and whether it stands inside a vector loop (then each lane has its own)."""
+    found: list[tuple[Alloc, bool]] = []
+    for s in body:
+        if isinstance(s, Alloc):
+            found.append((s, vector is not None))
+        elif isinstance(s, For):
+            found += _allocations(s.body, s.var if is_vector_loop(s, vector) else vector)
+    return found
