@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from minicompile.errors import CompileError
 from minicompile.ir.loop import Accumulate, For, Kernel, Program, walk
@@ -25,7 +25,9 @@ from minicompile.lower.analysis import (
     volume,
 )
 from minicompile.lower.lanes import map_axis, reduce_axis
+from minicompile.lower.layouts import collapse
 from minicompile.lower.machine import LANES
+from minicompile.lower.retype import with_kernels
 from minicompile.lower.transforms import commutes, distinct, drop_unit
 from minicompile.passes.base import Pass, register
 
@@ -55,7 +57,7 @@ class Vectorize(Pass):
     verb = "vectorised"
 
     def run(self, program: Program) -> Program:
-        return replace(program, kernels=tuple(vectorize(k) for k in program.kernels))
+        return with_kernels(program, map(vectorize, program.kernels))
 
 
 def vectorize(k: Kernel) -> Kernel:
@@ -71,11 +73,30 @@ def vectorize(k: Kernel) -> Kernel:
 
 def vectorize_nest(k: Kernel, root: str) -> Kernel:
     """The nest at `root` by its cheapest legal plan."""
+    k = collapse_short(k, root)
     for plan in sorted(plans(k, root), key=lambda p: p.cost):
         try:
             return apply(k, plan)
         except CompileError:  # a transform's legality check: the next best plan, then
             continue
+    return k
+
+
+def collapse_short(k: Kernel, root: str) -> Kernel:
+    """Join loops whose inner one would leave many lanes idle: 26 x 26 is 43 vectors, not 26 x 2.
+
+    Only loops directly inside each other that walk through memory as one (see `collapse`).
+    """
+    for outer in reversed([x.var for x in loops_of((find(k, root),))]):
+        loops, body = chain(find(k, outer))
+        if len(loops) < 2 or any(isinstance(s, For) for s in body):
+            continue
+        inner = loops[1].extent
+        if ceil_div(inner, LANES) * LANES > 1.05 * inner:
+            try:
+                k = collapse(k, outer, loops[1].var)
+            except CompileError:  # they do not walk through memory as one
+                continue
     return k
 
 
