@@ -161,7 +161,7 @@ def _row_choice(c: Contraction, v: str, u: str, mr: int, nv: int) -> Choice:
         times = (mr if x in c.varying(u) else 1) * (nv if x in c.varying(v) else 1)
         reads += times * _read(c, x, u, v, x in pack)
     adds = mr * nv * max(1.0, c.inner_flops / 2)
-    step = max(adds, reads, LATENCY) + 1
+    step = max(adds, reads, LATENCY) + 1 + reads / 50
     store = sum(1.0 if c.step(s, v) == 1 else STRIDED for s in c.stores)
     finish = mr * nv * (store + 1 + c.epilogue_flops) + 20
     panels = sum(_panel(c, x) for x in pack) * COPY
