@@ -10,13 +10,26 @@ Only binds and checks move, and only out of loops that run at least once.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from minicompile.ir.loop import Bind, Check, For, Kernel, Stmt
+from minicompile.ir.loop import (
+    Bind,
+    Check,
+    Expr,
+    Fold,
+    For,
+    Kernel,
+    Load,
+    Name,
+    Stmt,
+    rewrite,
+    walk,
+)
 from minicompile.lower.access import access
 
 
 def hoist_invariants(kernel: Kernel) -> Kernel:
-    return replace(kernel, body=_hoist(kernel.body))
+    return replace(kernel, body=_without_repeats(_hoist(kernel.body), {}))
 
 
 def _hoist(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -43,3 +56,24 @@ def _split(var: str, body: tuple[Stmt, ...]) -> tuple[list[Stmt], tuple[Stmt, ..
             moved.append(s)
             stay.remove(s)
     return moved, tuple(stay)
+
+
+def _without_repeats(stmts: tuple[Stmt, ...], known: dict[Expr, Name]) -> tuple[Stmt, ...]:
+    """Bind what was bound before only once. Expressions that load are left alone: memory may change."""
+    known, out = dict(known), list[Stmt]()
+    same: dict[str, Name] = {}
+
+    def rename(n: Any) -> Any:
+        return same.get(n.name, n) if isinstance(n, Name) else n
+
+    for s in stmts:
+        s = rewrite(s, rename) if same else s
+        if isinstance(s, For):
+            s = replace(s, body=_without_repeats(s.body, known))
+        elif isinstance(s, Bind) and not any(isinstance(n, (Load, Fold)) for n in walk(s.value)):
+            if s.value in known:
+                same[s.name] = known[s.value]
+                continue
+            known[s.value] = Name(s.name, s.dtype)
+        out.append(s)
+    return tuple(out)

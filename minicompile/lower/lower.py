@@ -215,7 +215,7 @@ class ProgramBuilder:
     def _copy(self, source: Value, target: Value, type: TensorType) -> None:
         have = self.buffers[source.name]
         self.buffers[target.name] = Buffer(target.name, type, "output")
-        loops, index = space(KernelScope({}, {}), [(n,) for n in target.type.dims])
+        loops, index = space(target.type.dims, {})
         value = Load(source.name, index, source.type.dtype)
         body = loop_nest(loops, [Store(target.name, index, value)])
         name = f"copy_{target.name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from minicompile.ir.graph import Node
@@ -28,14 +28,17 @@ from minicompile.lower.element import Indices, KernelScope, Scope, loaded_index
 from minicompile.ops.gather import parse_spec
 from minicompile.ops.registry import PRIMITIVES, Kind, identity
 
+Splits = dict[tuple[str, int], tuple[int, ...]]  # (letter, axis) -> the factors of its extent
+
 
 def nest(kernel: KernelScope, node: Node) -> list[Stmt]:
     """Loops that compute `node` and store it in the buffer of its name.
 
-    A dimension whose loop variable ends up below a // or % (from a reshape) is split by that number and
-    the nest is made again: law, for i = c*i0 + i1 with 0 <= i1 < c:  i // c = i0  and  i % c = i1.
+    An axis whose loop variable ends up below a // or % (from a reshape) is split by that number and the
+    nest is made again: law, for i = c*i0 + i1 with 0 <= i1 < c:  i // c = i0  and  i % c = i1.
     """
-    shape = [(n,) for n in node.out.type.dims]
+    splits: Splits = {}
+    make = _NEST.get(PRIMITIVES[node.op].kind, _elementwise_nest)
     for _ in range(8):
         trial = replace(
             kernel,
@@ -44,11 +47,13 @@ def nest(kernel: KernelScope, node: Node) -> list[Stmt]:
             aliases=dict(kernel.aliases),
             storing=node.out.name,
         )
-        stmts = _NEST.get(PRIMITIVES[node.op].kind, _elementwise_nest)(trial, node, shape)
-        finer = _finer(stmts, shape)
-        if finer is None:
+        stmts = make(trial, node, splits)
+        split = _split_wanted(stmts)
+        if split is None:
             break
-        shape = finer
+        (letter, axis, part), factors = split
+        old = splits.get((letter, axis), (0,))
+        splits = {**splits, (letter, axis): (*old[:part], *factors, *old[part + 1 :])}
     kernel.taken, kernel.loads, kernel.aliases = trial.taken, trial.loads, trial.aliases
     return _named_loops(kernel, stmts)
 
@@ -63,20 +68,18 @@ def _named_loops(kernel: KernelScope, stmts: list[Stmt]) -> list[Stmt]:
     return list(rewrite(renamed, lambda s: replace(s, var=new[s.var]) if isinstance(s, For) else s))
 
 
-def _finer(stmts: list[Stmt], shape: list[tuple[int, ...]]) -> list[tuple[int, ...]] | None:
-    """The factors of each output dimension, with one more split for a Quotient of a loop variable."""
+def _split_wanted(stmts: list[Stmt]) -> tuple[tuple[str, int, int], tuple[int, int]] | None:
+    """((letter, axis, part), (outer, inner)) of a loop that a Quotient wants split; None if there is none."""
     loops = {s.var: s.extent for s in walk(tuple(stmts)) if isinstance(s, For)}
     for q in quotients(tuple(stmts)):
         for var, coef in q.index.terms:
-            if not (isinstance(var, str) and var[0] == "i" and var in loops and coef > 0):
+            if not (isinstance(var, str) and var in loops and coef > 0):
                 continue
             by = q.by // coef  # (coef*v + ...) // q.by turns over every `by` steps of v
             if q.by % coef or loops[var] % by or not 1 < by < loops[var]:
                 continue
-            dim, part = map(int, var[1:].split("_"))
-            factors = shape[dim]
-            split = (*factors[:part], loops[var] // by, by, *factors[part + 1 :])
-            return [split if d == dim else f for d, f in enumerate(shape)]
+            axis, part = map(int, var[1:].split("_"))
+            return (var[0], axis, part), (loops[var] // by, by)
     return None
 
 
@@ -98,23 +101,26 @@ def quotients(node: object) -> Iterator[Quotient]:
 
 
 def space(
-    kernel: KernelScope, shape: list[tuple[int, ...]], letter: str = "i"
+    dims: Sequence[int], splits: Splits, letter: str = "i"
 ) -> tuple[list[tuple[str, int]], Indices]:
-    """Loop variables for a shape whose dimensions are given by their factors, and the index they form.
+    """Loop variables for these dimensions, and the index they form.
 
-    Dimension d with factors (a, b) gets variables i{d}_0 < a and i{d}_1 < b; its index is i{d}_0*b + i{d}_1.
+    Dimension d split into factors (a, b) gets variables i{d}_0 < a and i{d}_1 < b; its index is
+    i{d}_0*b + i{d}_1. Dimensions of size 1 need no loop.
     """
     loops: list[tuple[str, int]] = []
     index: list[Index] = []
-    for d, factors in enumerate(shape):
+    for d, n in enumerate(dims):
+        factors = splits.get((letter, d), (n,))
         terms: list[tuple[str, int]] = []
         step = 1
         for part in range(len(factors) - 1, -1, -1):
-            terms.insert(0, (f"{letter}{d}_{part}", step))
+            if factors[part] != 1:
+                terms.insert(0, (f"{letter}{d}_{part}", step))
+                loops.insert(len(loops) - len(terms) + 1, (f"{letter}{d}_{part}", factors[part]))
             step *= factors[part]
-        loops += [(name, n) for (name, _), n in zip(terms, factors)]
-        index.append(Index(tuple((name, c) for (name, c), n in zip(terms, factors) if n != 1)))
-    return [(v, n) for v, n in loops if n != 1], tuple(index)
+        index.append(Index(tuple(terms)))
+    return loops, tuple(index)
 
 
 def loop_nest(loops: list[tuple[str, int]], body: list[Stmt]) -> list[Stmt]:
@@ -129,8 +135,8 @@ def loop_nest(loops: list[tuple[str, int]], body: list[Stmt]) -> list[Stmt]:
 # ---------------------------------------------------------------------------------- kinds
 
 
-def _elementwise_nest(kernel: KernelScope, node: Node, shape: list[tuple[int, ...]]) -> list[Stmt]:
-    loops, index = space(kernel, shape)
+def _elementwise_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stmt]:
+    loops, index = space(node.out.type.dims, splits)
     scope = Scope(kernel, dict(loops))
     hidden = kernel.memory.pop(node.out.name)  # compute it here, do not load it
     kernel.taken.discard(node.out.name)
@@ -167,24 +173,24 @@ def _accumulate_nest(
     return loop_nest(outer, body)
 
 
-def _reduction_nest(kernel: KernelScope, node: Node, shape: list[tuple[int, ...]]) -> list[Stmt]:
+def _reduction_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stmt]:
     (x,) = node.operands
     dims = node.attr("dims")
     assert isinstance(dims, tuple)
-    outer, index = space(kernel, shape)
-    inner, reduced = space(kernel, [(x.type.dims[int(d)],) for d in sorted(dims)], "r")  # type: ignore[arg-type, call-overload]
+    outer, index = space(node.out.type.dims, splits)
+    inner, reduced = space([x.type.dims[d] for d in sorted(dims)], splits, "r")  # type: ignore[call-overload, type-var]
     kept, over = iter(index), iter(reduced)
     full = tuple(next(over) if d in dims else next(kept) for d in range(x.type.ndim))
     return _accumulate_nest(kernel, node, outer, inner, index, lambda s: s.element(x, full))
 
 
-def _contraction_nest(kernel: KernelScope, node: Node, shape: list[tuple[int, ...]]) -> list[Stmt]:
+def _contraction_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stmt]:
     a, b = node.operands
     (sa, sb), out = parse_spec(str(node.attr("spec")))
     sizes = dict(zip(sa + sb, a.type.dims + b.type.dims))
     summed = [axis for axis in sizes if axis not in out]
-    outer, index = space(kernel, shape)
-    inner, over = space(kernel, [(sizes[axis],) for axis in summed], "r")
+    outer, index = space(node.out.type.dims, splits)
+    inner, over = space([sizes[axis] for axis in summed], splits, "r")
     at = {**dict(zip(out, index)), **dict(zip(summed, over))}
 
     def term(s: Scope) -> Expr:
@@ -195,11 +201,11 @@ def _contraction_nest(kernel: KernelScope, node: Node, shape: list[tuple[int, ..
     return _accumulate_nest(kernel, node, outer, inner, index, term)
 
 
-def _scan_nest(kernel: KernelScope, node: Node, shape: list[tuple[int, ...]]) -> list[Stmt]:
+def _scan_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stmt]:
     (x,) = node.operands
     dim = node.attr("dim")
     combine, dtype = PRIMITIVES[node.op].combine, node.out.type.dtype
-    loops, index = space(kernel, shape)
+    loops, index = space(node.out.type.dims, splits)
     along = [(v, n) for v, n in loops if v.startswith(f"i{dim}_")]
     acc = kernel.fresh(f"{node.out.name}_acc")
     start = Scope(kernel).operand(identity(combine, dtype), (), dtype)
@@ -217,16 +223,16 @@ def _scan_nest(kernel: KernelScope, node: Node, shape: list[tuple[int, ...]]) ->
     return loop_nest([v for v in loops if v not in along], [*init, *loop_nest(along, step)])
 
 
-def _scatter_nest(kernel: KernelScope, node: Node, shape: list[tuple[int, ...]]) -> list[Stmt]:
+def _scatter_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stmt]:
     x, src, *tables = node.operands
     dims = node.attr("dims")
     assert isinstance(dims, tuple)
-    loops, index = space(kernel, shape)
+    loops, index = space(node.out.type.dims, splits)
     copy = Scope(kernel, dict(loops))
     first = copy.element(x, index)
     copied = loop_nest(loops, [*copy.stmts, Store(node.out.name, index, first, node.origins)])
 
-    over, at = space(kernel, [(n,) for n in src.type.dims], "s")
+    over, at = space(src.type.dims, splits, "s")
     scope = Scope(kernel, dict(over))
     head, rest = at[: tables[0].type.ndim], list(at[tables[0].type.ndim :])
     where = {
@@ -243,7 +249,7 @@ def _scatter_nest(kernel: KernelScope, node: Node, shape: list[tuple[int, ...]])
     return copied + loop_nest(over, scope.stmts)
 
 
-_NEST: dict[Kind, Callable[[KernelScope, Node, list[tuple[int, ...]]], list[Stmt]]] = {
+_NEST: dict[Kind, Callable[[KernelScope, Node, Splits], list[Stmt]]] = {
     Kind.REDUCTION: _reduction_nest,
     Kind.CONTRACTION: _contraction_nest,
     Kind.SCAN: _scan_nest,
