@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 from minicompile.errors import NotNative
-from minicompile.ir.types import DType
+from minicompile.ir.types import DType, u8
 from minicompile.ops.aten_norm import Triple, centred
-from minicompile.ops.axes import along, spread
+from minicompile.ops.axes import along, filled, spread
 from minicompile.ops.build import Handle
 from minicompile.ops.elementwise import rsqrt
 from minicompile.ops.promote import cast, constant, widened
@@ -168,6 +168,40 @@ def batch_norm_functional(
         return y, nothing, nothing, running_mean, running_var
     triple, (mean, var) = _trained(input, weight, bias, eps)
     return *triple, _running(running_mean, mean, momentum), _running(running_var, var, momentum)
+
+
+@composite("_batch_norm_with_update_functional", samples=[
+    sample(floats(4, 3, 2), floats(3), floats(3), floats(3), floats(3, low=0.5, high=2.0), 0.1, 1e-5),
+])  # fmt: skip
+def batch_norm_with_update(
+    input: Handle,
+    weight: Maybe,
+    bias: Maybe,
+    running_mean: Handle,
+    running_var: Handle,
+    momentum: float,
+    eps: float,
+) -> tuple[Handle, ...]:
+    """Training: as batch_norm_functional, with an empty result more, which cuDNN would reserve."""
+    args = (input, weight, bias, running_mean, running_var, True, momentum, eps)
+    y, mean, scale, new_mean, new_var = batch_norm_functional(*args)
+    return y, mean, scale, filled((0,), 0, u8), new_mean, new_var
+
+
+@composite("_batch_norm_no_update", samples=_EVAL)
+def batch_norm_no_update(
+    input: Handle,
+    weight: Maybe,
+    bias: Maybe,
+    running_mean: Maybe,
+    running_var: Maybe,
+    momentum: float,
+    eps: float,
+) -> tuple[Handle, ...]:
+    """Evaluation: as batch_norm_no_training, with an empty result more."""
+    y = _evaluated(input, weight, bias, running_mean, running_var, eps)
+    nothing = _nothing(input, weight, bias, running_mean, running_var)
+    return y, nothing, nothing, filled((0,), 0, u8)
 
 
 @composite("batch_norm", samples=[

@@ -27,6 +27,7 @@ def _check(x: Handle, size: Sequence[int], stride: Sequence[int], start: int) ->
 
 @composite(
     "as_strided",
+    "as_strided_copy",
     samples=[sample(floats(3, 4), (2, 3), (1, 4), 1), sample(floats(6), (2, 3), (0, 2))],
 )
 def as_strided(
