@@ -46,6 +46,7 @@ class KernelFunction:
         if cache:
             self.dispatcher.enable_caching()
         self.dispatcher.compile(types.void(*self.types))
+        self.cached = bool(self.dispatcher.stats.cache_hits)
         result = self.dispatcher.overloads[self.types]
         name = result.fndesc.llvm_func_name
         binding.add_symbol(self.symbol, result.library.get_pointer_to_function(name))
@@ -81,6 +82,7 @@ class HostFunction:
         if cache:
             self.dispatcher.enable_caching()
         self.dispatcher.compile(types.int64(*self.types))
+        self.cached = bool(self.dispatcher.stats.cache_hits)
         entry: Callable[..., int] = self.dispatcher.overloads[self.types].entry_point
         return entry
 

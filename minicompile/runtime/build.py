@@ -34,6 +34,7 @@ class Native:
     hosts: dict[str, Callable[..., int]]
     module: ModuleType
     seconds: float
+    cached: bool  # did every function come from the cache?
 
     def llvm(self, kernel: str) -> str:
         """The optimised LLVM IR of a kernel. Compiles it again if it came from the cache."""
@@ -44,7 +45,9 @@ class Native:
         return _inspect(self, kernel, "inspect_asm")
 
 
-def build(source: Source, cache_dir: Path | None = None, use_cache: bool = True) -> Native:
+def build(
+    source: Source, cache_dir: str | Path | None = None, use_cache: bool = True
+) -> Native:
     """Compile a generated module.
 
     cache_dir  the folder for modules and machine code; default: the user's cache directory
@@ -54,7 +57,7 @@ def build(source: Source, cache_dir: Path | None = None, use_cache: bool = True)
     name = cache.module_name(source.text)
     with _lock:
         if name not in _built:
-            _built[name] = _build(source, name, cache_dir, use_cache)
+            _built[name] = _build(source, name, Path(cache_dir) if cache_dir else None, use_cache)
         return _built[name]
 
 
@@ -70,7 +73,8 @@ def _build(source: Source, name: str, cache_dir: Path | None, use_cache: bool) -
     }
     seconds = time.perf_counter() - start
     logger.info("built %s in %.2f s: %s", name, seconds, file)
-    return Native(source, file, hosts, module, seconds)
+    functions = [getattr(module, f.name) for f in (*source.kernels, *source.segments)]
+    return Native(source, file, hosts, module, seconds, all(f.cached for f in functions))
 
 
 def _import(name: str, file: Path) -> ModuleType:
