@@ -138,18 +138,21 @@ def _layout(scope: Scope, node: Node, index: Indices) -> Expr:
     assert read_of is not None, f"layout {node.op} has no `read`"
     xs = node.operands
     read = read_of([x.type for x in xs], dict(node.attrs), index, scope.extents)
+    if len(read.arms) == 1 and not read.arms[0].conds:
+        return scope.element(xs[read.arms[0].operand], read.arms[0].index)
+    # An arm is evaluated only where it is chosen, so nothing in it may be bound before.
+    guarded = replace(scope, pure=True)
     result: Expr | None = None
     if read.other is not None:
         result = Const(_as(node.out.type.dtype, read.other), node.out.type.dtype)
     for arm in reversed(read.arms):
-        if not arm.conds:
-            result = scope.element(xs[arm.operand], arm.index)
-            continue
-        guarded = replace(scope, pure=True)
-        assert result is not None, "a layout's last arm has no conditions, or there is an `other`"
-        result = If(arm.conds, guarded.element(xs[arm.operand], arm.index), result)
-    assert result is not None
-    return result if isinstance(result, (Load, Name, Const)) else scope.bind(node, result)
+        value = guarded.element(xs[arm.operand], arm.index)
+        assert not arm.conds or result is not None, (
+            f"{node.op} reads nowhere outside its conditions"
+        )
+        result = If(arm.conds, value, result) if arm.conds and result is not None else value
+    assert result is not None, f"layout {node.op} reads nothing"
+    return scope.bind(node, result)
 
 
 def _creation(scope: Scope, node: Node, index: Indices) -> Expr:
