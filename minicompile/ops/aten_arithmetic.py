@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minicompile.errors import NotNative
-from minicompile.ir.types import bool_
+from minicompile.ir.types import bool_, f16
 from minicompile.ops import elementwise as el
 from minicompile.ops.build import Handle
 from minicompile.ops.promote import (
@@ -165,7 +165,9 @@ def pow_number(self: Handle, exponent: bool | int | float) -> Handle:
         if exponent < 0:
             raise NotNative("PyTorch raises for integers to negative integer powers")
         return arithmetic(lambda x, p: integer_power(x, int(exponent)), self, exponent)
-    return arithmetic(lambda x, p: float_power(x, p), self, exponent)
+    if dtype is f16 and abs(exponent) == 0.5:  # eager has no special case of roots here
+        return arithmetic(el.pow, self, exponent)
+    return arithmetic(float_power, self, exponent)
 
 
 def integer_power(x: Handle, p: int) -> Handle:

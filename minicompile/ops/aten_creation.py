@@ -21,6 +21,8 @@ from minicompile.ops.promote import (
     default_float,
     like,
     number,
+    rounded,
+    stored,
     widened,
 )
 from minicompile.ops.registry import composite, sample
@@ -248,12 +250,25 @@ def _line(place: Handle, start: Number, step: Number) -> Handle:
     return scaled if start == 0 else scaled + number(start, place.dtype)
 
 
-def _between(start: Number, end: Number, steps: int) -> Handle:
-    """f64: from start to end in equal steps, each half counted from its own end, so both are exact."""
-    place = cast(iota(shape=(steps,), dim=0), f64)
-    step = (float(end) - float(start)) / max(steps - 1, 1)
-    near, far = place * step + float(start), (place - float(steps - 1)) * step + float(end)
-    return el.where(place < float(steps // 2) if steps > 1 else place <= 0.0, near, far)
+def _between(start: Number, end: Number, steps: int, dtype: DType) -> Handle:
+    """From start to end in equal steps, each half counted from its own end, so both ends are exact.
+
+    Computed in f64; half floats instead round every step, as eager's kernel does.
+    Source: aten/src/ATen/native/cpu/RangeFactoriesKernel.cpp.
+    """
+    half = compute_dtype(dtype) is not dtype
+    place = cast(iota(shape=(steps,), dim=0), f32 if half else f64)
+    first, last = number(start, dtype), number(end, dtype)
+    step = (float(last) - float(first)) / max(steps - 1, 1)
+    if half:
+        first, last = rounded(start, dtype), rounded(end, dtype)
+        step = float(rounded(float(rounded(last - first, dtype)) / max(steps - 1, 1), dtype))
+
+    def walk(place: Handle) -> Handle:
+        return stored(place * step, dtype) if half else place * step
+
+    near, far = walk(place) + float(first), walk(place - float(steps - 1)) + float(last)
+    return el.where(place < float(max(steps // 2, 1)), near, far)
 
 
 LINES = [sample(0, 1, 5), sample(-2.5, 3, 6), sample(3, 1, 1), sample(0, 1, 0)]
@@ -266,7 +281,7 @@ def linspace(
     """`steps` numbers from start to end in equal distances, computed in f64 and rounded once."""
     plain(options)
     result = dtype or default_float()
-    return cast(_between(number(start, result), number(end, result), steps), result)
+    return cast(_between(start, end, steps, result), result)
 
 
 @composite("logspace", samples=[*LINES, sample(0, 3, 4, 2.0)])
@@ -283,7 +298,7 @@ def logspace(
     result = dtype or default_float()
     if not result.is_float:
         raise NotNative("integer powers in equal steps are left to PyTorch")
-    return cast(el.pow(float(base), _between(start, end, steps)), result)
+    return cast(el.pow(float(base), widened(_between(start, end, steps, result))), result)
 
 
 # ------------------------------------------------------------------------------ masks

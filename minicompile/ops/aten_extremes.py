@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from minicompile.errors import NotNative
 from minicompile.ir.types import bool_
 from minicompile.ops import elementwise as el
 from minicompile.ops.build import Handle
-from minicompile.ops.promote import Operand, arithmetic, common_dtype
+from minicompile.ops.promote import Operand, arithmetic, common_dtype, like
 from minicompile.ops.registry import composite, sample
 from minicompile.ops.samples import bools, floats, ints
+
+Number: TypeAlias = "bool | int | float"
 
 PAIRS = [sample(floats(3, 4), floats(4)), sample(ints(9), ints(9)), sample(ints(4), floats(4))]
 
@@ -63,20 +66,32 @@ def fmin(self: Handle, other: Handle) -> Handle:
     ],
 )  # fmt: skip
 def clamp(self: Handle, min: Operand | None = None, max: Operand | None = None) -> Handle:
-    """minimum(maximum(self, min), max): max wins where they cross, NaN wins everywhere."""
+    """self kept within min ... max; max wins where they cross, and NaN wins everywhere."""
     if min is None and max is None:
         raise NotNative("clamp without bounds raises in PyTorch")
     bounds = tuple(b for b in (min, max) if b is not None)
     if common_dtype(self, *bounds) is bool_ and not isinstance(bounds[0], Handle):
         raise NotNative("PyTorch raises for bools between numbers")
 
-    def formula(x: Handle, *bounds: Handle) -> Handle:
-        low = None if min is None else bounds[0]
-        high = None if max is None else bounds[-1]
-        x = x if low is None else el.maximum(x, low)
-        return x if high is None else el.minimum(x, high)
+    def formula(x: Handle, *bounds: Handle | Number) -> Handle:
+        x = x if min is None else at_least(x, bounds[0])
+        return x if max is None else at_most(x, bounds[-1])
 
     return arithmetic(formula, self, *bounds)
+
+
+def at_least(x: Handle, low: Handle | Number) -> Handle:
+    """maximum(x, low); a number gives way to an equal x, so that -0.0 stays, and NaN stays as well."""
+    if isinstance(low, Handle):
+        return el.maximum(x, low)
+    return like(x, low) if low != low else el.where(x < low, low, x)
+
+
+def at_most(x: Handle, high: Handle | Number) -> Handle:
+    """minimum(x, high), as `at_least`."""
+    if isinstance(high, Handle):
+        return el.minimum(x, high)
+    return like(x, high) if high != high else el.where(x > high, high, x)
 
 
 @composite(

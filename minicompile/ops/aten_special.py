@@ -9,6 +9,7 @@ import math
 
 from minicompile.errors import NotNative
 from minicompile.ops import elementwise as el
+from minicompile.ops.aten_extremes import at_least, at_most
 from minicompile.ops.axes import axis, cut
 from minicompile.ops.build import Handle
 from minicompile.ops.promote import arithmetic, common_dtype, floating, number
@@ -33,8 +34,8 @@ def silu(self: Handle) -> Handle:
 
 @composite("relu", samples=[*ONE, sample(ints(9))])
 def relu(self: Handle) -> Handle:
-    """maximum(x, 0), so NaN stays NaN."""
-    return arithmetic(lambda x: el.maximum(x, number(0, x.dtype)), self)
+    """0 where x < 0, else x: NaN and -0.0 stay."""
+    return arithmetic(lambda x: at_least(x, number(0, x.dtype)), self)
 
 
 @composite("gelu", samples=[*ONE, *(sample(*s.args, approximate="tanh") for s in ONE)])
@@ -123,7 +124,7 @@ def prelu(self: Handle, weight: Handle) -> Handle:
 def hardtanh(self: Handle, min_val: Number = -1, max_val: Number = 1) -> Handle:
     """x kept within min_val ... max_val."""
     low, high = (number(v, self.dtype) for v in (min_val, max_val))
-    return arithmetic(lambda x: el.minimum(el.maximum(x, low), high), self)
+    return arithmetic(lambda x: at_most(at_least(x, low), high), self)
 
 
 @composite("relu6", samples=ONE)
@@ -134,7 +135,7 @@ def relu6(self: Handle) -> Handle:
 
 def _ramp(x: Handle) -> Handle:
     """x + 3 kept within 0 ... 6."""
-    return el.minimum(el.maximum(x + 3.0, 0.0), 6.0)
+    return at_most(at_least(x + 3.0, 0.0), 6.0)
 
 
 @composite("hardsigmoid", samples=ONE)
@@ -155,8 +156,8 @@ def softshrink(self: Handle, lambd: Number = 0.5) -> Handle:
     edge = float(lambd)
 
     def formula(x: Handle) -> Handle:
-        near = el.where(x < -edge, x + edge, x * 0.0)
-        return el.where(x > edge, x - edge, near)
+        outside = el.where(x > edge, x - edge, x + edge)
+        return el.where((x >= -edge) & (x <= edge), 0.0, outside)
 
     return arithmetic(formula, self)
 

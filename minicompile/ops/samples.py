@@ -33,7 +33,7 @@ class TensorRecipe:
         low, high = self.low, self.high
         if self.dtype.kind == "b":
             low, high = 0, 2
-        elif low is None or high is None:
+        elif low is None or high is None or int(low) >= int(high):
             low, high = (0, 9) if self.dtype.kind == "u" else (-4, 5)
         assert low is not None and high is not None
         made = torch.randint(int(low), int(high), self.shape, generator=generator)

@@ -20,6 +20,8 @@ from minicompile.ops.build import Builder, unwrap, wrap
 from minicompile.ops.registry import COMPOSITES, PRIMITIVES, Kind
 from minicompile.ops.samples import make
 
+# PyTorch's vector and scalar paths disagree on the sign of a zero here, so it depends on the size:
+CARELESS_OF_ZEROS = ("softshrink", "maximum", "minimum", "fmax", "fmin", "clamp.Tensor")
 COMPUTING = (Kind.ELEMENTWISE, Kind.REDUCTION, Kind.CONTRACTION, Kind.SCAN)
 
 
@@ -103,7 +105,7 @@ def check_composite(
 
     `values=False` compares types only (``empty``); `tolerance` is {"rtol": ..., "atol": ...}.
     """
-    want = _operator(overload)(*args, **kwargs)
+    want = operator(overload)(*args, **kwargs)
     wants = tuple(want) if isinstance(want, (tuple, list)) else (want,)
     call = decompose_call(overload, args, kwargs)
     gots = execute(call)
@@ -115,7 +117,8 @@ def check_composite(
     return call
 
 
-def _operator(overload: str) -> Any:
+def operator(overload: str) -> Any:
+    """``torch.ops.aten.<overload>``."""
     name, _, version = overload.partition(".")
     return getattr(getattr(torch.ops.aten, name), version or "default")
 
@@ -131,7 +134,7 @@ def _same_values(
     torch.testing.assert_close(
         got, want, equal_nan=True, msg=lambda m: f"{overload}: {m}", **tolerance
     )
-    if want.is_floating_point():
+    if want.is_floating_point() and overload not in CARELESS_OF_ZEROS:
         zeros = (got == 0) & (want == 0)
         assert torch.equal(got[zeros].signbit(), want[zeros].signbit()), (
             f"{overload}: -0.0 and 0.0 are confused"
@@ -140,7 +143,7 @@ def _same_values(
 
 def fits(overload: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Can the overload be called so? Entries share samples among overloads: ``add.Tensor``, ``.Scalar``."""
-    schema = _operator(overload)._schema.arguments
+    schema = operator(overload)._schema.arguments
     by_name = {a.name: a for a in schema}
     pairs = [*zip(schema, args), *((by_name[k], v) for k, v in kwargs.items() if k in by_name)]
     if len(args) > len(schema) or set(kwargs) - set(by_name):
