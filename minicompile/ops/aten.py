@@ -14,6 +14,8 @@ from minicompile.ops import (  # noqa: F401
     aten_extremes,
     aten_grid,
     aten_index,
+    aten_index_put,
+    aten_index_rows,
     aten_join,
     aten_loss,
     aten_math,
