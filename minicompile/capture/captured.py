@@ -66,6 +66,11 @@ class Result:
     slot: Slot | None = None
     literal: Any = None
 
+    @property
+    def argument(self) -> bool:
+        """Is it the very tensor object that came in?"""
+        return self.leaf is not None or self.slot is not None
+
     def pick(self, outputs: Sequence[torch.Tensor], leaves: Sequence[Any]) -> Any:
         """The object to return."""
         if self.leaf is not None:

@@ -13,7 +13,6 @@ changed is taken again.  In PyTorch this is `torch.func.functionalize`, in C++.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from minicompile.capture import layouts
@@ -22,8 +21,10 @@ from minicompile.capture.provenance import source_line
 from minicompile.capture.views import SAME, View, inverse, pieces, scatter
 from minicompile.errors import CompileError
 from minicompile.ir.graph import Arg, Graph, Node, Output, Value, map_values
-from minicompile.ir.torch_call import torch_op
+from minicompile.ir.torch_call import is_random, torch_op
 from minicompile.ir.types import TensorType
+
+Attrs = tuple[tuple[str, Arg], ...]
 
 
 @dataclass
@@ -86,17 +87,19 @@ class _Functionalizer:
         self.tensors: dict[str, Alias] = {}
         self.names = {v.name for v in graph.arguments}
         self.names |= {v.name for n in graph.nodes for v in n.outs}
+        self.eager: dict[str, tuple[int, ...]] = {}  # strides by name, once they are asked for
         self.node: Node | None = None  # at hand; its origins go to all that is made for it
 
     def run(self) -> Graph:
         """Rewrite node by node, then outputs and writes."""
         for v in self.graph.arguments:
             self.own(v, argument=v)
-        for self.node in self.graph.nodes:
+        for node in self.graph.nodes:
+            self.node = node
             try:
-                self.step(self.node)
+                self.step(node)
             except CompileError as error:
-                raise _located(error, self.node) from None
+                raise _located(error, node) from None
         outputs = tuple([self.output(o) for o in self.graph.outputs])
         bases = [(v.name, self.tensors[v.name].base) for v in self.graph.arguments]
         writes = tuple((name, base.value) for name, base in bases if base.version)
@@ -111,13 +114,14 @@ class _Functionalizer:
             self.mutate(pure)
         elif node.op in SAME:
             self.tensors[node.out.name] = self.tensor(node.args[0])
-        elif node.op == "aten.lift_fresh":  # new data from torch.tensor(...), not the constant itself
+        elif (
+            node.op == "aten.lift_fresh"
+        ):  # new data from torch.tensor(...), not the constant itself
             self.own(node.out, self.read(self.tensor(node.args[0])))
         elif _is_view(node):
             self.take_view(node)
         else:
-            attrs = tuple((k, self.pure(v)) for k, v in node.attrs)
-            self.emit(node.op, self.pure(node.args), attrs, node.outs)
+            self.emit(node.op, self.pure(node.args), self.pure_attrs(node.attrs), node.outs)
             for v in node.outs:
                 self.own(v)
 
@@ -139,24 +143,50 @@ class _Functionalizer:
         for target, v in zip(targets, pure.results):
             if pure.reshapes or target.value.type.shape != v.type.shape:
                 self.need_unshared(target)
-        if pure.op == "aten.as_strided":
-            parent, rest = self.memory(targets[0], pure.args[1:])
-            pure = replace(pure, args=(self.read(parent), *rest))
-        args, attrs = self.pure(pure.args), tuple((k, self.pure(v)) for k, v in pure.attrs)
-        wide = wide_dtypes(replace(pure, args=args, attrs=attrs), [v.type for v in pure.results])
-        results = [v if v in (self.node.outs if self.node else ()) else self.fresh(v.name, v.type)
-                   for v in pure.results]  # fmt: skip
-        raw = [v if w is None else self.fresh(f"{v.name}_wide", v.type.with_dtype(w))
-               for v, w in zip(results, wide)]  # fmt: skip
-        self.emit(pure.op, args, attrs, (*pure.extra, *raw))
+        pure = replace(pure, args=self.operands(pure), attrs=self.pure_attrs(pure.attrs))
         for v in pure.extra:
             self.own(v)
-        for target, before, after in zip(targets, raw, results):
+        results = self.draw(pure, targets[0]) if is_random(pure.op) else self.compute(pure)
+        for target, v in zip(targets, results):
+            self.write(target, v)
+            self.tensors[v.name] = target
+
+    def operands(self, pure: PureCall) -> tuple[Arg, ...]:
+        """The positional arguments of a pure form."""
+        if pure.op == "aten.as_strided":
+            parent, rest = self.memory(self.tensor(pure.args[0]), pure.args[1:])
+            return (self.read(parent), *rest)
+        return self.pure(pure.args)
+
+    def compute(self, pure: PureCall) -> list[Value]:
+        """Emit the pure form; its results are rounded to the dtypes of the tensors written to."""
+        known = self.node.outs if self.node else ()
+        results = [v if v in known else self.fresh(v.name, v.type) for v in pure.results]
+        raw = list(results)
+        for i, dtype in enumerate(wide_dtypes(pure, [v.type for v in results])):
+            if dtype is not None:
+                raw[i] = self.fresh(f"{results[i].name}_wide", results[i].type.with_dtype(dtype))
+        self.emit(pure.op, pure.args, pure.attrs, (*pure.extra, *raw))
+        for before, after in zip(raw, results):
             if before is not after:
-                dtype = (("dtype", after.type.dtype),)
-                self.emit("aten._to_copy", (before,), dtype, (after,), "in-place result")
-            self.write(target, after)
-            self.tensors[after.name] = target
+                dtypes = (("dtype", after.type.dtype),)
+                self.emit("aten._to_copy", (before,), dtypes, (after,), "in-place result")
+        return results
+
+    def draw(self, pure: PureCall, target: Alias) -> list[Value]:
+        """Random numbers fill memory in its own order, so that seeds mean what they mean in eager."""
+        order = layouts.axis_order(self.region(target)[1])
+        if order == tuple(range(len(order))):
+            return self.compute(pure)
+        (result,) = pure.results
+        type = result.type.with_shape(tuple(result.type.shape[i] for i in order))
+        seen = self.fresh(f"{target.name}_memory", type)
+        self.emit("aten.permute", (pure.args[0], order), (), (seen,), "order of memory")
+        drawn = self.fresh(f"{result.name}_drawn", type)
+        self.emit(pure.op, (seen, *pure.args[1:]), pure.attrs, (drawn,))
+        back = tuple(order.index(i) for i in range(len(order)))
+        self.emit("aten.permute", (drawn, back), (), (result,), "order of memory")
+        return [result]
 
     def need_unshared(self, target: Alias) -> None:
         """A tensor may take another shape in place only if nobody else sees its memory."""
@@ -175,9 +205,13 @@ class _Functionalizer:
         assert isinstance(arg, Value)
         return self.tensors[arg.name]
 
-    def pure(self, arg: Arg) -> Arg:
-        """An argument with the present values of its tensors."""
-        return map_values(arg, lambda v: self.read(self.tensors[v.name]))
+    def pure(self, args: tuple[Arg, ...]) -> tuple[Arg, ...]:
+        """Arguments with the present values of their tensors."""
+        return tuple(map_values(a, lambda v: self.read(self.tensors[v.name])) for a in args)
+
+    def pure_attrs(self, attrs: Attrs) -> Attrs:
+        """The same for keyword arguments."""
+        return tuple(zip((k for k, _ in attrs), self.pure(tuple(v for _, v in attrs))))
 
     def own(self, v: Value, value: Value | None = None, argument: Value | None = None) -> None:
         """`v` is a tensor with memory of its own."""
@@ -222,8 +256,8 @@ class _Functionalizer:
         root, strides = a.root, self.strides(a.root)
         offset = args[2] if len(args) > 2 else None
         if offset is None:
-            offset = layouts.region(root.value, strides, a.chain)[2]
-        order = layouts.memory_order(root.value.type.dims, strides)
+            offset = self.region(a)[2]
+        order = layouts.dense_order(root.value.type.dims, strides)
         if order != tuple(range(len(order))):
             shape = tuple(root.value.type.shape[i] for i in order)
             view = View("aten.permute", (order,), (), root.value.type.pure().with_shape(shape))
@@ -232,11 +266,17 @@ class _Functionalizer:
             root = Alias(out.name, root.base, out, root, view, root.base.version)
         return root, (*args[:2], offset)
 
+    def region(self, a: Alias) -> layouts.Region:
+        """Where in eager's memory a tensor lies."""
+        return layouts.region(a.root.value, self.strides(a.root), a.chain)
+
     def strides(self, root: Alias) -> tuple[int, ...]:
         """Eager's strides of a base."""
         if root.base.argument is not None:
             return root.base.argument.type.dense_strides
-        return layouts.eager_strides(self.graph, root.name)
+        if not self.eager:
+            self.eager = layouts.eager_strides(self.graph)
+        return self.eager[root.name]
 
     # -------------------------------------------------------------------- making nodes
 
@@ -245,7 +285,7 @@ class _Functionalizer:
         a = self.tensors[o.value.name]
         base = a.base.argument
         if base is not None:
-            return Output(base, None, layouts.region(base, base.type.dense_strides, a.chain))
+            return Output(base, None, self.region(a))
         value = self.read(a)
         if any(value.name == v.name for v in self.graph.arguments):
             out = self.fresh(f"{o.value.name}_out", value.type.pure())
@@ -255,15 +295,14 @@ class _Functionalizer:
     def emit(
         self,
         op: str,
-        args: Arg,
-        attrs: Iterable[tuple[str, Arg]],
+        args: tuple[Arg, ...],
+        attrs: Attrs,
         outs: tuple[Value, ...],
         why: str = "",
     ) -> Value:
         """Append a node, with the origins of the captured node at hand; gives its first result."""
-        assert isinstance(args, tuple)
         origins = self.node.origins if self.node else ()
-        self.nodes.append(Node(op, args, tuple(attrs), outs, origins, why))
+        self.nodes.append(Node(op, args, attrs, outs, origins, why))
         return outs[0]
 
     def fresh(self, name: str, type: TensorType) -> Value:

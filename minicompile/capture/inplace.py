@@ -81,14 +81,24 @@ def pure_call(node: Node) -> PureCall | None:
         raise CompileError("MC012", f"{node.op} has no form without mutation")
     names = {name for name, _ in written} if "out" in op._overloadname else set()
     attrs = tuple((k, v) for k, v in node.attrs if k not in names)
-    return PureCall(op_name(form), node.args, attrs, targets, node.outs)
+    return PureCall(op_name(form), _with_defaults(op, form, node.args), attrs, targets, node.outs)
+
+
+def _with_defaults(op: OpOverload, form: OpOverload, args: tuple[Arg, ...]) -> tuple[Arg, ...]:
+    """The positional arguments, with those spelled out that only the writing form has defaults for."""
+    n = len(args)
+    return args + tuple(
+        have.default_value
+        for have, wanted in zip(op._schema.arguments[n:], form._schema.arguments[n:])
+        if not wanted.kwarg_only and not wanted.has_default_value()
+    )
 
 
 def _batch_norm(node: Node) -> PureCall | None:
     """Running statistics come back as two more results."""
-    writes = hidden_writes(node) if node.op == "aten.native_batch_norm" else node.args[3:5]
-    targets = tuple(values_in(tuple(writes)))
-    if not targets or not torch_op(node.op)._schema.is_mutable and not node.args[5]:
+    hidden = not torch_op(node.op)._schema.is_mutable
+    targets = tuple(values_in(hidden_writes(node) if hidden else node.args[3:5]))
+    if not targets:
         return None
     results = tuple(Value(f"{t.name}_new", t.type.pure()) for t in targets)
     pure = _WITH_STATISTICS[node.op]

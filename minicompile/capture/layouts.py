@@ -25,12 +25,17 @@ def region(base: Value, strides: tuple[int, ...], views: Sequence[View]) -> Regi
     return tuple(t.shape), tuple(t.stride()), int(t.storage_offset())
 
 
-def memory_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """The permutation of the axes that makes dense memory row-major.
+def axis_order(strides: Sequence[int]) -> tuple[int, ...]:
+    """The axes from the widest stride to the narrowest: the order in which memory is laid out."""
+    return tuple(sorted(range(len(strides)), key=lambda i: -strides[i]))
+
+
+def dense_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """The permutation of the axes that makes memory row-major.
 
     CompileError MC012 when the memory has gaps or overlaps: then logical values do not show it.
     """
-    order = sorted(range(len(shape)), key=lambda i: (-strides[i], shape[i] == 1))
+    order = axis_order([s if n != 1 else 0 for n, s in zip(shape, strides)])
     step = 1
     for i in reversed(order):
         if shape[i] != 1 and strides[i] != step:
@@ -40,20 +45,16 @@ def memory_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...
                 remedy="Call .contiguous() on the tensor first, or use slicing or unfold.",
             )
         step *= shape[i]
-    return tuple(order)
+    return order
 
 
-def eager_strides(graph: Graph, name: str) -> tuple[int, ...]:
-    """The strides that a value of a captured graph has in eager: the graph runs once on fake tensors."""
+def eager_strides(graph: Graph) -> dict[str, tuple[int, ...]]:
+    """The strides that the values of a captured graph have in eager: it runs once on fake tensors."""
     with FakeTensorMode(), torch.no_grad():
         env = {
-            v.name: torch.empty_strided(
-                v.type.dims, v.type.dense_strides, dtype=v.type.dtype.torch
-            )
+            v.name: torch.empty_strided(v.type.dims, v.type.dense_strides, dtype=v.type.dtype.torch)
             for v in graph.arguments
         }
         for node in graph.nodes:
-            if name in env:
-                break
             env.update(zip([v.name for v in node.outs], call_node(node, env)))
-    return tuple(env[name].stride())
+    return {name: tuple(t.stride()) for name, t in env.items()}

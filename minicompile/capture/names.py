@@ -71,8 +71,9 @@ def leaf_names(model: Any, args: tuple[Any, ...], paths: Iterable[KeyPath]) -> l
     positional = positional_names(model, len(args))
     names = []
     for path in paths:
-        where, first, *rest = path
-        head = positional[first.idx] if where.idx == 0 else str(first.key)
+        where, first, *rest = path  # (args or kwargs, which, inside)
+        keyword = _key_text(where) == "1"
+        head = _key_text(first) if keyword else positional[int(_key_text(first))]
         names.append("_".join([head, *(_key_text(k) for k in rest)]))
     return names
 

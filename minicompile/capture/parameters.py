@@ -1,133 +1,114 @@
-"""Parameters and buffers: named inputs of the graph, swapped for fakes while the model runs.
+"""Reading the model's parameters at call time, as they are now.
 
-A module's own tensors must not be touched by a capture (``running_mean.add_`` would really run), so
-each module is given fake ones for the time being; nothing is copied.  A module is *adopted* with all
-its children: the model itself at the start, any other when it is first called (a function that closes
-over a module).  Real tensors met otherwise are constants the code closed over.
+Nothing of a parameter is baked into compiled code but its shape, dtype and strides.  Each call reads the
+tensors through the modules' own dictionaries, so an assignment ``model.w = Parameter(...)``, an
+optimizer step, `load_state_dict` or ``p.data = t`` are all followed.  Only when a pointer moved (the
+runtime needs the pointers anyway) are shape, dtype and strides looked at again.
 """
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.nn.utils.stateless import _reparametrize_module
 
-from minicompile.capture.captured import ModuleFact, Slot
-from minicompile.capture.names import Namer, graph_name
-from minicompile.capture.side_effects import ArgumentFake, Watch
+from minicompile.capture.captured import Captured, Slot
 from minicompile.errors import CompileError
+from minicompile.ir.graph import Value
 
 
-class ModuleState:
-    """The tensors of all adopted modules: real -> fake, and where each lives."""
+class ParametersChanged(CompileError):
+    """A parameter no longer has the shape, dtype, strides or device that was compiled for."""
 
-    def __init__(self, fake: FakeTensorMode, namer: Namer, paths: dict[int, str]) -> None:
-        self.fake, self.namer, self.paths = fake, namer, paths
-        self.slots: list[Slot] = []
-        self.tied: list[tuple[Slot, Slot]] = []
-        self.fakes: dict[int, torch.Tensor] = {}  # id(real) -> fake
-        self.slot_of: dict[int, Slot] = {}  # id(fake) -> slot
-        self.arguments: dict[str, ArgumentFake] = {}  # by the name of the slot
-        self.training: dict[int, bool] = {}  # id(module) -> the flag that was read
-        self.modules: list[tuple[str, nn.Module, nn.Module | None, str]] = []
-        self.called: set[int] = set()
-        self._kept: list[torch.Tensor] = []  # an id stays unique while its object lives
-        self._stack = contextlib.ExitStack()
-        self.watch = Watch()
+    def __init__(self, message: str) -> None:
+        super().__init__("MC010", message, remedy="Compile again: the model itself was changed.")
 
-    def adopt(self, root: nn.Module, prefix: str) -> None:
-        """Give `root` and its children fake tensors until `close`; their paths start with `prefix`."""
-        fakes: dict[str, torch.Tensor] = {}
-        for path, module in root.named_modules():
-            full = ".".join(p for p in (prefix, path) if p)
-            self._meet(full, module, root, path)
-            for kind in ("_parameters", "_buffers"):
-                for attribute, tensor in getattr(module, kind).items():
-                    if tensor is not None and not isinstance(tensor, FakeTensor):
-                        slot_path = f"{full}.{attribute}" if full else attribute
-                        key = f"{path}.{attribute}" if path else attribute
-                        slot = Slot("", slot_path, module, kind, attribute)
-                        fakes[key] = self._fake_of(tensor, slot)
-        self._stack.enter_context(_reparametrize_module(root, fakes, tie_weights=False))
-        for path, module in root.named_modules():
-            self.watch.add(".".join(p for p in (prefix, path) if p), module)
 
-    def _meet(self, full: str, module: nn.Module, root: nn.Module, path: str) -> None:
-        if id(module) not in self.paths:
-            self.paths[id(module)] = full
-            parent_path, _, attribute = path.rpartition(".")
-            parent = root.get_submodule(parent_path) if path else None
-            self.modules.append((full, module, parent, attribute))
+class ParameterReader:
+    """The current tensors of a capture's parameters. `text` is the generated Python that reads them."""
 
-    def _fake_of(self, tensor: torch.Tensor, slot: Slot) -> torch.Tensor:
-        if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
-            raise CompileError(
-                "MC010",
-                f"{slot.path} has no shape yet (a lazy module)",
-                remedy="Run the model once on example inputs first.",
-            )
-        if id(tensor) in self.fakes:
-            fake = self.fakes[id(tensor)]
-            self.tied.append((self.slot_of[id(fake)], slot))
-            return fake
-        return self.remember(tensor, slot)
+    def __init__(self, captured: Captured) -> None:
+        self._slots, self._values = captured.slots, captured.graph.params
+        self._captured = captured
+        self.text = reader_text(self._slots)
+        scope: dict[str, Any] = dict(_sources(self._slots))
+        exec(compile(self.text, f"<parameters of {captured.graph.name}>", "exec"), scope)
+        self._tensors: Callable[[], tuple[torch.Tensor, ...]] = scope["tensors"]
+        self._pointers: Callable[[], tuple[int, ...]] = scope["pointers"]
+        self._checked: tuple[int, ...] | None = None
 
-    def remember(self, tensor: torch.Tensor, slot: Slot) -> torch.Tensor:
-        """A fake for this real tensor, known to live in `slot`, which gets its name here."""
-        named = replace(slot, name=self.namer.unique(slot.path))
-        fake = self.fake.from_tensor(tensor, static_shapes=True)
-        self.fakes[id(tensor)], self.slot_of[id(fake)] = fake, named
-        self.arguments[named.name] = ArgumentFake(fake)
-        self._kept.append(tensor)
-        self.slots.append(named)
-        return fake
+    def tensors(self) -> list[torch.Tensor]:
+        """The current tensor of each graph parameter, in order."""
+        return list(self._tensors())
 
-    def constant(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The fake of a real tensor met in the trace: a parameter's, or that of a new constant."""
-        if id(tensor) not in self.fakes:
-            n = sum(slot.module is None for slot in self.slots)
-            return self.remember(tensor, Slot("", f"const{n}", constant=tensor))
-        return self.fakes[id(tensor)]
+    def pointers(self) -> tuple[int, ...]:
+        """Their data pointers. ParametersChanged if one no longer is what was compiled for."""
+        now = self._pointers()
+        if now != self._checked:
+            problem = self.problem()
+            if problem:
+                raise ParametersChanged(problem)
+            self._checked = now
+        return now
 
-    def on_call(self, module: nn.Module) -> None:
-        """A module is about to run: adopt it if it is new."""
-        if id(module) not in self.paths:
-            self.adopt(module, graph_name(module))
-        self.called.add(id(module))
+    def problem(self) -> str:
+        """What no longer fits, in words: ``fc1.weight: shape (4, 8), was (2, 8)``; "" if all is well."""
+        for slot, value in zip(self._slots, self._values):
+            try:
+                tensor = slot.read()
+            except KeyError:
+                return f"{slot.path}: it is gone"
+            difference = _difference(tensor, value, self._captured)
+            if difference:
+                return f"{slot.path}: {difference}"
+        return ""
 
-    def close(self) -> None:
-        """Put everything back as it was."""
-        self.watch.restore()
-        self._stack.close()
 
-    @contextlib.contextmanager
-    def training_reads(self) -> Iterator[None]:
-        """Note which modules' `training` flags this thread looks at."""
-        owner = threading.get_ident()
+def _difference(t: torch.Tensor, value: Value, captured: Captured) -> str:
+    if type(t) not in (torch.Tensor, nn.Parameter):
+        return f"it is a {type(t).__name__}, was a plain tensor"
+    if tuple(t.shape) != value.type.dims:
+        return f"shape {tuple(t.shape)}, was {value.type.dims}"
+    if t.dtype != value.type.dtype.torch:
+        return f"dtype {t.dtype}, was {value.type.dtype.torch}"
+    if t.device.type != captured.device:
+        return f"device {t.device}, was {captured.device}"
+    same_layout = (
+        t.is_contiguous() if value.type.strides is None else t.stride() == value.type.strides
+    )
+    if not same_layout:
+        return f"strides {tuple(t.stride())}, were {value.type.dense_strides}"
+    if captured.zero_offset and t.storage_offset():
+        return "it does not start where its storage starts"
+    return ""
 
-        def get(module: nn.Module, name: str) -> Any:
-            value = object.__getattribute__(module, name)
-            if name == "training" and threading.get_ident() == owner:
-                self.training[id(module)] = bool(value)
-            return value
 
-        nn.Module.__getattribute__ = get  # type: ignore[method-assign, assignment]
-        try:
-            yield
-        finally:
-            del nn.Module.__getattribute__
+def reader_text(slots: tuple[Slot, ...]) -> str:
+    """The source of ``tensors()`` and ``pointers()``, unrolled: about 0.1 us per parameter."""
+    names = list(_sources(slots))
+    owners = {id(v): n for n, v in _sources(slots).items()}
+    reads = [
+        s.name if s.module is None else f"{owners[id(getattr(s.module, s.kind))]}[{s.attribute!r}]"
+        for s in slots
+    ]
+    assert len(names) == len(owners)
+    tensors = "".join(f"        {r},  # {s.path}\n" for r, s in zip(reads, slots))
+    pointers = "".join(f"        {r}.data_ptr(),\n" for r in reads)
+    return (
+        f"def tensors():\n    return (\n{tensors}    )\n\n\n"
+        f"def pointers():\n    return (\n{pointers}    )\n"
+    )
 
-    def facts(self) -> tuple[ModuleFact, ...]:
-        """The modules that were called, and the training flags that were read."""
-        return tuple(
-            ModuleFact(path, m, parent, attribute, self.training.get(id(m)))
-            for path, m, parent, attribute in self.modules
-            if id(m) in self.called or id(m) in self.training
-        )
+
+def _sources(slots: tuple[Slot, ...]) -> dict[str, Any]:
+    """The dictionaries (and constants) that the generated code reads from, by name."""
+    found: dict[str, Any] = {}
+    seen: set[int] = set()
+    for s in slots:
+        source = s.constant if s.module is None else getattr(s.module, s.kind)
+        if id(source) not in seen:
+            seen.add(id(source))
+            found[s.name if s.module is None else f"d{len(found)}"] = source
+    return found

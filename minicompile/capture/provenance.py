@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -35,7 +35,7 @@ _MODULES = os.path.join(_TORCH, "nn", "modules") + os.sep
 Position = tuple[int, int, int, int]  # line, end line, column, end column
 
 
-@lru_cache(maxsize=None)
+@cache
 def is_users(file: str) -> bool:
     """Is this a file of the user's (or of a model library), not of PyTorch or of the capture?"""
     return not any(part in file for part in _LIBRARIES)
@@ -110,7 +110,7 @@ class Provenance:
             finally:
                 self.modules.pop()
 
-        nn.Module.__call__ = call  # type: ignore[assignment, method-assign]
+        nn.Module.__call__ = call  # type: ignore[method-assign]
         try:
             yield
         finally:

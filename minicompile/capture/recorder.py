@@ -16,14 +16,14 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_map
 
 from minicompile.capture.constants import argument_type, to_arg, value_type
+from minicompile.capture.module_state import ModuleState
 from minicompile.capture.names import Namer
-from minicompile.capture.parameters import ModuleState
 from minicompile.capture.provenance import Provenance
 from minicompile.errors import CompileError
 from minicompile.ir.graph import Node, Value
@@ -38,19 +38,19 @@ KEEP: dict[Any, OpOverload] = {
     torch._C._nn.linear: aten.linear.default,
     torch._C._nn.scaled_dot_product_attention: aten.scaled_dot_product_attention.default,
 }
-# New data inside the model, ``torch.tensor([1, 2])``: its argument is real and may stay so.
+# What ``torch.tensor([1, 2])`` calls with the new data, a real tensor.
 _LIFTS = (aten.lift_fresh.default, aten.lift_fresh_copy.default)
 # Calls that show a tensor to Python, where a fake one has nothing to show.
 _PEEKS = {"__repr__", "__format__", "data_ptr"}
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Writes one node per op. Tensors are told apart by identity, so all are kept alive."""
 
     def __init__(
         self, namer: Namer, state: ModuleState, provenance: Provenance, device: str
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.namer, self.state, self.provenance, self.device = namer, state, provenance, device
         self.nodes: list[Node] = []
         self.values: dict[int, Value] = {}  # id(fake) -> its latest name
@@ -65,14 +65,17 @@ class Recorder(TorchDispatchMode):
             raise CompileError("MC010", f"{func} is a higher-order op, which cannot be recorded")
         if func.namespace == "prim":  # prim.device: the tensor is asked for a property
             return func(*args, **kwargs)
-        if func not in _LIFTS:
-            args, kwargs = tree_map(self.fake_of, (tuple(args), kwargs))
+        if func in _LIFTS and not isinstance(args[0], FakeTensor):
+            return self.literal(func, args[0])
+        args, kwargs = tree_map(self.fake_of, (tuple(args), kwargs))
         result = _RULES.get(func, func)(*args, **kwargs)
         if not self.paused:
             self.record(func, args, kwargs, result)
         return result
 
-    def record(self, op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> None:
+    def record(
+        self, op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any
+    ) -> None:
         """Write the node. An in-place op gives its tensor a new name, so that the text reads as SSA."""
         results = result_tensors(op, args, kwargs, out)
         loc = self.provenance.here()
@@ -83,6 +86,18 @@ class Recorder(TorchDispatchMode):
         outs = tuple(self.name(t, self.namer.value()) for t in results)
         origin = Origin(loc, outs[0].name)
         self.nodes.append(Node(op_name(op), tuple(arg), tuple(attrs), outs, (origin,)))
+
+    def literal(self, op: OpOverload, data: torch.Tensor) -> torch.Tensor:
+        """New data inside the model, ``torch.tensor([1, 2])``: a constant, or `full` if it is one number."""
+        fake: torch.Tensor = op(data)
+        with _disable_current_modes():
+            copy = data.clone()
+            number = copy.item() if copy.numel() == 1 else None
+        if number is None:
+            self.record(op, (self.state.constant(copy),), {}, fake)
+        else:
+            self.record(aten.full.default, (copy.shape, number), {"dtype": copy.dtype}, fake)
+        return fake
 
     @staticmethod
     def _no_tensor(op: OpOverload) -> None:
@@ -138,14 +153,20 @@ class TorchCalls(TorchFunctionMode):
         calls = self.recorder.provenance.calls
         calls.append("" if name in ("__get__", "__set__") else name)
         # oneDNN's LSTM is one opaque op; without it the cells arrive as ordinary ATen ops.
-        plain = torch.backends.mkldnn.flags(enabled=False) if name == "lstm" else contextlib.nullcontext()
+        plain = (
+            torch.backends.mkldnn.flags(enabled=False)
+            if name == "lstm"
+            else contextlib.nullcontext()
+        )
         try:
             with plain:
                 yield
         finally:
             calls.pop()
 
-    def _whole(self, op: OpOverload, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def _whole(
+        self, op: OpOverload, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         self.recorder.paused += 1
         try:
             out = func(*args, **kwargs)

@@ -25,8 +25,8 @@ from torch.utils._pytree import tree_flatten, tree_flatten_with_path, tree_unfla
 
 from minicompile.capture.captured import Captured, Leaf, Result, Slot, flatten
 from minicompile.capture.constants import argument_type, eager_strides
+from minicompile.capture.module_state import ModuleState
 from minicompile.capture.names import Namer, graph_name, leaf_names
-from minicompile.capture.parameters import ModuleState
 from minicompile.capture.provenance import Provenance, run_model
 from minicompile.capture.recorder import Recorder, TorchCalls
 from minicompile.capture.refuse import check_input, explained

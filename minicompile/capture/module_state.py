@@ -1,0 +1,137 @@
+"""Parameters and buffers: named inputs of the graph, swapped for fakes while the model runs.
+
+A module's own tensors must not be touched by a capture (``running_mean.add_`` would really run), so
+each module is given fake ones for the time being; nothing is copied.  A module is *adopted* with all
+its children: the model itself at the start, any other when it is first called (a function that closes
+over a module).  Real tensors met otherwise are constants the code closed over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.nn.utils.stateless import _reparametrize_module
+
+from minicompile.capture.captured import ModuleFact, Slot
+from minicompile.capture.names import Namer, graph_name
+from minicompile.capture.side_effects import ArgumentFake, Watch
+from minicompile.errors import CompileError
+
+
+class ModuleState:
+    """The tensors of all adopted modules: real -> fake, and where each lives."""
+
+    def __init__(self, fake: FakeTensorMode, namer: Namer, paths: dict[int, str]) -> None:
+        self.fake, self.namer, self.paths = fake, namer, paths
+        self.slots: list[Slot] = []
+        self.tied: list[tuple[Slot, Slot]] = []
+        self.fakes: dict[int, torch.Tensor] = {}  # id(real) -> fake
+        self.slot_of: dict[int, Slot] = {}  # id(fake) -> slot
+        self.arguments: dict[str, ArgumentFake] = {}  # by the name of the slot
+        self.training: dict[int, bool] = {}  # id(module) -> the flag that was read
+        self.modules: list[tuple[str, nn.Module, nn.Module | None, str]] = []
+        self.called: set[int] = set()
+        self._kept: list[torch.Tensor] = []  # an id stays unique while its object lives
+        self._stack = contextlib.ExitStack()
+        self.watch = Watch()
+
+    def adopt(self, root: nn.Module, prefix: str) -> None:
+        """Give `root` and its children fake tensors until `close`; their paths start with `prefix`."""
+        fakes: dict[str, torch.Tensor] = {}
+        for path, module in root.named_modules():
+            full = ".".join(p for p in (prefix, path) if p)
+            self._meet(full, module, root, path)
+            for kind in ("_parameters", "_buffers"):
+                for attribute, tensor in getattr(module, kind).items():
+                    if tensor is not None and not isinstance(tensor, FakeTensor):
+                        slot_path = f"{full}.{attribute}" if full else attribute
+                        key = f"{path}.{attribute}" if path else attribute
+                        slot = Slot("", slot_path, module, kind, attribute)
+                        fakes[key] = self._fake_of(tensor, slot)
+        self._stack.enter_context(_reparametrize_module(root, fakes, tie_weights=False))
+        for path, module in root.named_modules():
+            self.watch.add(".".join(p for p in (prefix, path) if p), module)
+
+    def _meet(self, full: str, module: nn.Module, root: nn.Module, path: str) -> None:
+        if id(module) not in self.paths:
+            self.paths[id(module)] = full
+            parent_path, _, attribute = path.rpartition(".")
+            parent = root.get_submodule(parent_path) if path else None
+            self.modules.append((full, module, parent, attribute))
+
+    def _fake_of(self, tensor: torch.Tensor, slot: Slot) -> torch.Tensor:
+        if isinstance(tensor, nn.UninitializedParameter | nn.UninitializedBuffer):
+            raise CompileError(
+                "MC010",
+                f"{slot.path} has no shape yet (a lazy module)",
+                remedy="Run the model once on example inputs first.",
+            )
+        if id(tensor) in self.fakes:
+            fake = self.fakes[id(tensor)]
+            self.tied.append((self.slot_of[id(fake)], slot))
+            return fake
+        return self.remember(tensor, slot)
+
+    def remember(self, tensor: torch.Tensor, slot: Slot) -> torch.Tensor:
+        """A fake for this real tensor, known to live in `slot`, which gets its name here."""
+        named = replace(slot, name=self.namer.unique(slot.path))
+        fake = self.fake.from_tensor(tensor, static_shapes=True)
+        self.fakes[id(tensor)], self.slot_of[id(fake)] = fake, named
+        self.arguments[named.name] = ArgumentFake(fake)
+        self._kept.append(tensor)
+        self.slots.append(named)
+        return fake
+
+    def constant(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The fake of a real tensor met in the trace: a parameter's, or that of a new constant."""
+        if id(tensor) not in self.fakes:
+            n = sum(slot.module is None for slot in self.slots)
+            return self.remember(tensor, Slot("", f"const{n}", constant=tensor))
+        return self.fakes[id(tensor)]
+
+    def on_call(self, module: nn.Module) -> None:
+        """A module is about to run: adopt it if it is new."""
+        if id(module) not in self.paths:
+            self.adopt(module, graph_name(module))
+        self.called.add(id(module))
+
+    def close(self) -> None:
+        """Put everything back as it was."""
+        self.watch.restore()
+        self._stack.close()
+
+    @contextlib.contextmanager
+    def training_reads(self) -> Iterator[None]:
+        """Note which modules' `training` flags this thread looks at."""
+        owner = threading.get_ident()
+
+        def get(module: nn.Module, name: str) -> Any:
+            value = object.__getattribute__(module, name)
+            if name == "training" and threading.get_ident() == owner:
+                self.training[id(module)] = bool(value)
+            return value
+
+        nn.Module.__getattribute__ = get  # type: ignore[method-assign, assignment]
+        try:
+            yield
+        finally:
+            del nn.Module.__getattribute__
+
+    def facts(self) -> tuple[ModuleFact, ...]:
+        """The modules that were called or asked for `training`, and the modules they are in."""
+        used = self.called | set(self.training)
+        for _, module, parent, _ in reversed(self.modules):  # children stand behind their parents
+            if id(module) in used and parent is not None:
+                used.add(id(parent))
+        return tuple(
+            ModuleFact(path, m, parent, attribute, self.training.get(id(m)))
+            for path, m, parent, attribute in self.modules
+            if id(m) in used
+        )
