@@ -100,9 +100,9 @@ def cache() -> Finding:
 
 def cache_folder() -> Path:
     """Where generated modules and machine code are kept."""
-    from minicompile.runtime.cache import cache_dir
+    from minicompile.runtime.cache import default_directory
 
-    return Path(cache_dir(Options().cache_dir))
+    return Path(Options().cache_dir or default_directory())
 
 
 LOOKS: dict[str, Callable[[], Finding]] = {

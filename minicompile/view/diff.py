@@ -19,8 +19,10 @@ from minicompile.ir.loop_text import kernel_text
 from minicompile.view import style
 from minicompile.view.dot_graph import Frames, dot_graph
 from minicompile.view.dot_loop import dot_program
+from minicompile.view.scene import around
 
-MOST_NEW = 0.6
+MOST_NEW = 0.6  # of the nodes
+WHOLE = 60  # nodes: of larger graphs only what changed is drawn, with its neighbours
 
 
 @dataclass(frozen=True)
@@ -123,8 +125,12 @@ def _dot_graphs(d: Diff) -> str:
     frames: Frames = {n: (style.REMOVED, "") for n in d.removed}
     frames |= {n: (style.ADDED, "") for n in d.added}
     frames |= {n: (style.CHANGED, style.shorten(f"was {call_text(old[n])}", 44)) for n in d.changed}
-    everything = len(d.after.nodes) + len(d.removed) <= 60
-    return dot_graph(_union(d), folded=not everything, frames=frames)
+    graph = _union(d)
+    if len(graph.nodes) <= WHOLE or not frames:
+        return dot_graph(graph, frames=frames)
+    part = around(replace(graph, groups=()), set(frames))
+    hidden = len(graph.nodes) - len(part.nodes)
+    return dot_graph(part, frames=frames, note=f"{hidden} unchanged nodes are not drawn")
 
 
 def _union(d: Diff) -> Graph:

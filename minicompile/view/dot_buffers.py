@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from minicompile.ir.loop import Buffer, KernelCall, Program
 from minicompile.view import style
-from minicompile.view.dot_graph import size_text
+from minicompile.view.dot_edges import size_text
 from minicompile.view.style import PALETTE, SMALL, caption, words
 
 SHOWN = ("arena", "output", "tensor")  # what a call allocates; inputs and parameters are given

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from minicompile.ir.graph import Graph
+from minicompile.ir.graph import Graph, Verdict
 from minicompile.ir.types import TensorType
 from minicompile.view.folding import Folded, Run, fold
 from minicompile.view.style import shorten
@@ -41,22 +41,46 @@ class Scene:
     kernels: bool
     closed: bool
     types: dict[str, TensorType]
+    apart: dict[tuple[str, str], Verdict]  # (producer, consumer) -> why they do not share a kernel
 
 
-def scene(graph: Graph, letter: Letter, folded: bool = True) -> Scene:
-    """Choose the boxes of a drawing, so that it stays legible, and wire them."""
+def scene(
+    graph: Graph, letter: Letter, folded: bool = True, marks: Mapping[str, str] | None = None
+) -> Scene:
+    """Choose the boxes of a drawing, so that it stays legible, and wire them.
+
+    Blocks whose boxes have different `marks` (unit name -> mark) are not equal.
+    """
     kernels = bool(graph.groups) and len(graph.nodes) > KERNELS_ABOVE
     units = units_of(graph, letter, kernels)
-    chosen, words = _settle(units, folded)
+    if marks:
+        units = [replace(u, shape=(*u.shape, marks.get(u.name, ""))) for u in units]
+    wordy = len(units) > WORDS_ABOVE and not marks
+    chosen, words = _settle(units, folded, wordy)
     closed = len(chosen.units) > CLOSED_ABOVE
     for depth in (2, 1):
         if len(chosen.units) > CLOSED_ABOVE:
             units = close(units, depth)
-            chosen, words = _settle(units, folded)
+            chosen, words = _settle(units, folded, wordy)
     types = {v.name: v.type for n in graph.nodes for v in n.outs}
     types |= {v.name: v.type for v in graph.arguments}
     edges = _edges(graph, units, chosen, words)
-    return Scene(graph, chosen.units, edges, chosen.runs, kernels, closed, types)
+    apart = _apart(graph, kernels)
+    return Scene(graph, chosen.units, edges, chosen.runs, kernels, closed, types, apart)
+
+
+def _apart(graph: Graph, kernels: bool) -> dict[tuple[str, str], Verdict]:
+    """The verdicts against fusion between boxes: the first for each pair."""
+    groups = graph.group_of()
+
+    def box(value: str) -> str:
+        return groups[value].name if kernels and value in groups else value
+
+    found: dict[tuple[str, str], Verdict] = {}
+    for v in graph.verdicts:
+        if not v.fused:
+            found.setdefault((box(v.producer), box(v.consumer)), v)
+    return found
 
 
 @dataclass(frozen=True)
@@ -71,10 +95,10 @@ class Rearranged:
 Words = dict[str, Rearranged]  # by the layout's value
 
 
-def _settle(units: list[Unit], folded: bool) -> tuple[Folded, Words]:
-    """Fold equal blocks; of more than 60 operations, layouts then become words."""
+def _settle(units: list[Unit], folded: bool, wordy: bool) -> tuple[Folded, Words]:
+    """Fold equal blocks; `wordy`: layouts then become words on edges."""
     chosen = fold(units) if folded else Folded(units, [], {}, {})
-    if len(units) <= WORDS_ABOVE:
+    if not wordy:
         return chosen, {}
     words = _layout_words(units)
     boxes = [_noted(u, words) for u in chosen.units if not _is_word(u, words)]
@@ -139,6 +163,26 @@ def _crosses(chosen: Folded, start: str, end: str) -> bool:
     """Does this edge lead from one block of a run to another?"""
     a, b = chosen.block.get(start), chosen.block.get(end)
     return a is not None and b is not None and a[0] == b[0] and a[1] != b[1]
+
+
+def around(graph: Graph, centre: set[str], hops: int = 1) -> Graph:
+    """The part of a graph within `hops` edges of the nodes that define the values in `centre`."""
+    makers, users = graph.producers(), graph.users()
+    near = {n.outs[-1].name: n for n in graph.nodes if n.outs and n.outs[-1].name in centre}
+    for _ in range(hops):
+        found = [makers[v.name] for n in near.values() for v in n.operands if v.name in makers]
+        found += [u for n in near.values() for v in n.outs for u in users[v.name] if u.outs]
+        near |= {n.outs[-1].name: n for n in found}
+    nodes = tuple(n for n in graph.nodes if n.outs and n.outs[-1].name in near)
+    read = {v.name for n in nodes for v in n.operands}
+    made = {v.name for n in nodes for v in n.outs}
+    return replace(
+        graph,
+        inputs=tuple(v for v in graph.inputs if v.name in read),
+        nodes=nodes,
+        outputs=tuple(o for o in graph.outputs if o.value.name in made),
+        writes=tuple((name, v) for name, v in graph.writes if v.name in made),
+    )
 
 
 def _returned(graph: Graph, chosen: Folded, words: Words, makers: dict[str, str]) -> Iterator[Edge]:

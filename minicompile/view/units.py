@@ -163,7 +163,7 @@ def group_unit(
         notes=(),
         reads=tuple(reads),
         writes=tuple(v.name for v in outs),
-        module=common_module(nodes) or heaviest.module,
+        module=heaviest.module,
         shape=tuple(part for u in parts for part in u.shape),
         is_kernel=True,
     )
