@@ -109,8 +109,6 @@ class KernelPrinter:
         for loop in walk(self.kernel.body):
             if isinstance(loop, For) and loop.kind == "vector" and _active(loop) < LANES:
                 self._mask(_active(loop))
-        if not self.kernel.body:
-            self.writer.line("pass", why="nothing to compute")
 
     def _mask(self, active: int) -> None:
         if active not in self.masks:
@@ -132,7 +130,10 @@ class KernelPrinter:
         self.text.cache, self.text.uses = dict(kept), type(self.text.uses)()
         self._count(body)
         self.text.cache = dict(kept)
+        before = len(self.writer.lines)
         self._statements(body)
+        if len(self.writer.lines) == before:
+            self.writer.line("pass", why="nothing to do here")
         self.text.cache, self.text.uses = outer
 
     def _count(self, body: tuple[Stmt, ...]) -> None:
