@@ -43,8 +43,8 @@ class Fuse(Pass):
         for position, node in enumerate(graph.nodes):
             if not node.outs or node.outs[0].name not in sources.free:
                 fusion.place(position, node)
-        ordered, copies = assemble(graph, sources, fusion.kernels)
-        return replace(ordered, verdicts=verdicts(ordered, sources, fusion, copies))
+        ordered = assemble(graph, sources, fusion.kernels)
+        return replace(ordered, verdicts=verdicts(ordered, sources, fusion))
 
     def summary(self, before: Graph, after: Graph, changes: Changes) -> str:
         """``fuse put 31 nodes into 4 kernels: 27 edges fused, 3 kept apart``."""

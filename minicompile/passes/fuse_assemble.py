@@ -6,19 +6,17 @@ import heapq
 from dataclasses import replace
 
 from minicompile.ir.graph import Graph, Group, Node, Value, map_node
+from minicompile.passes.effects import pure
 from minicompile.passes.fuse_kernel import Kernel
 from minicompile.passes.fuse_sources import Sources
 
-Copies = dict[tuple[str, str], str]  # (free node, kernel) -> the name of its copy there
 
-
-def assemble(graph: Graph, sources: Sources, kernels: list[Kernel]) -> tuple[Graph, Copies]:
+def assemble(graph: Graph, sources: Sources, kernels: list[Kernel]) -> Graph:
     """The graph with its nodes regrouped; kernels are k0, k1, ... in the order of running."""
     place = {n.outs[0].name: i for i, n in enumerate(graph.nodes) if n.outs}
     taken = {v.name for v in graph.arguments} | {v.name for n in graph.nodes for v in n.outs}
     nodes: list[Node] = []
     groups: list[Group] = []
-    copies: Copies = {}
     first: set[str] = set()  # free nodes whose own name is in use
     for kernel in in_order(kernels):
         if kernel.external:
@@ -32,12 +30,11 @@ def assemble(graph: Graph, sources: Sources, kernels: list[Kernel]) -> tuple[Gra
                 old if name not in first else Value(fresh(f"{name}_{group}", taken), old.type)
             )
             first.add(name)
-            copies[name, group] = rename[name].name
         members = sorted([*kernel.free, *kernel.names], key=place.__getitem__)
         own = [renamed(sources.producers[name], rename) for name in members]
         groups.append(Group(group, tuple(n.out.name for n in own)))
         nodes += own
-    return replace(graph, nodes=tuple(nodes), groups=tuple(groups)), copies
+    return replace(graph, nodes=tuple(nodes), groups=tuple(groups))
 
 
 def fresh(name: str, taken: set[str]) -> str:
@@ -85,6 +82,4 @@ def in_order(kernels: list[Kernel]) -> list[Kernel]:
 
 
 def _has_effect(kernel: Kernel) -> bool:
-    from minicompile.passes.effects import pure
-
     return not pure(kernel.nodes[0].op)

@@ -63,8 +63,9 @@ def space_of(node: Node) -> tuple[int, int, Node | None, Shape]:
         space, dims = node.operands[0].type.dims, reduced_axes(node)
         trailing = dims == list(range(len(space) - len(dims), len(space)))
         row = math.prod([space[d] for d in dims])
-        if trailing and math.prod(space) and row > 1:
-            return math.prod(space), row, None, space
+        points: int = math.prod(space)
+        if trailing and points and row > 1:
+            return points, row, None, space
     anchored = kind in (Kind.REDUCTION, Kind.CONTRACTION, Kind.SCAN, Kind.SCATTER)
     return math.prod(out), 0, node if anchored else None, out
 

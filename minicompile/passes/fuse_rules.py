@@ -74,6 +74,8 @@ class Rules:
         if producer.anchor_kind is Kind.CONTRACTION:
             return "two contractions never share a kernel"
         read = links[0]
+        if read.producer in self.sources.copied:
+            return self.sources.copied[read.producer]
         size = self.sources.producers[read.producer].outs[0].type.numel
         times = products(node) // max(size, 1)
         return f"each element would be computed {times} times"
@@ -139,6 +141,9 @@ class Rules:
 
     def inline(self, producer: Kernel, mine: Kernel, node: Node, links: list[Link]) -> str:
         """The producer is computed in place, in the order in which the consumer reads it."""
+        copied = [link.producer for link in links if link.producer in self.sources.copied]
+        if copied:
+            return self.sources.copied[copied[0]]
         if producer.anchor is not None or producer.row:
             return _ORDER.get(max(links, key=_rank).relation.kind, "the loops differ")
         worst = max(links, key=_rank).relation
@@ -171,10 +176,22 @@ class Rules:
         for link in self.sources.users.get(name, ()):
             user = link.consumer
             inside = bool(user.outs) and self.kernel_of.get(user.outs[0].name) is producer
-            fits = kind_of(user.op) in EPILOGUE and link.relation.kind == "same"
-            if user is not node and not inside and not fits:
+            if user is not node and not inside and not self._fits_behind(user, name):
                 return title(user)
         return ""
+
+    def _fits_behind(self, node: Node, name: str) -> bool:
+        """Could `node` be computed in one pass with the value `name`, from that and from older values?"""
+        if kind_of(node.op) not in EPILOGUE:
+            return False
+        for link in self.sources.links_of(node):
+            producer = self.sources.producers.get(link.producer)
+            if link.producer == name or self.sources.depends(link.producer, name):
+                if producer is None or link.relation.kind != "same":
+                    return False
+                if link.producer != name and not self._fits_behind(producer, name):
+                    return False
+        return True
 
     # ------------------------------------------------------------------ is it allowed at all?
 

@@ -46,6 +46,8 @@ class Sources:
     links: dict[str, list[Link]] = field(default_factory=dict)  # by consumer
     users: dict[str, list[Link]] = field(default_factory=dict)  # by producer
     free: dict[str, int] = field(default_factory=dict)  # name of a free node -> its cost
+    bit: dict[str, int] = field(default_factory=dict)
+    above: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.producers = self.graph.producers()
@@ -57,6 +59,7 @@ class Sources:
         self._copy_below_windows()
         while self._trace_all():
             pass
+        self._number()
 
     # ------------------------------------------------------------------ roles
 
@@ -65,19 +68,21 @@ class Sources:
         return node is not None and not node.is_extern and name not in self.free
 
     def _copy_below_windows(self) -> None:
-        """Pads and concats that feed a contraction or a window directly."""
+        """Pads and concats that feed a contraction or a window; constants that feed a contraction."""
         for n in self.graph.nodes:
             if n.op == "window" or kind_of(n.op) is Kind.CONTRACTION:
                 for v in n.operands:
-                    self._copy_conditional(v)
+                    self._copy_below(v, kind_of(n.op) is Kind.CONTRACTION)
 
-    def _copy_conditional(self, v: Value) -> None:
+    def _copy_below(self, v: Value, contraction: bool) -> None:
         node = self.producers.get(v.name)
-        while node is not None and kind_of(node.op) is Kind.LAYOUT and node.outs:
+        while node is not None and kind_of(node.op) is Kind.LAYOUT:
             if node.op in ("pad", "concat"):
                 self.copied[node.out.name] = "a copy makes every load in bounds"
                 return
             node = self.producers.get(node.operands[0].name)
+        if node is not None and contraction and kind_of(node.op) is Kind.CREATION:
+            self.copied[node.out.name] = "a contraction reads its operands from memory"
 
     def _cost_if_free(self, node: Node) -> int | None:
         """What one element costs where it is read, or None if this node is work."""
@@ -131,6 +136,20 @@ class Sources:
             for link in found:
                 self.users.setdefault(link.producer, []).append(link)
         return len(self.copied) > before
+
+    def depends(self, name: str, on: str) -> bool:
+        """Is the value `on` among what `name` is computed from?"""
+        return bool(self.above.get(name, 0) & self.bit.get(on, 0))
+
+    def _number(self) -> None:
+        """For each work node or Extern the set, as bits, of the values it is computed from."""
+        self.bit, self.above = {}, {}
+        for position, (name, links) in enumerate(self.links.items()):
+            self.bit[name] = 1 << position
+            self.above[name] = 0
+            for link in links:
+                p = link.producer
+                self.above[name] |= self.above.get(p, 0) | self.bit.get(p, 0)
 
     def links_of(self, node: Node) -> list[Link]:
         """Everything in memory that a work node or an Extern reads."""

@@ -7,7 +7,6 @@ from typing import Protocol
 
 from minicompile.ir.graph import Graph, Node, Verdict
 from minicompile.ops.registry import Kind, kind_of
-from minicompile.passes.fuse_assemble import Copies
 from minicompile.passes.fuse_kernel import Kernel, describe
 from minicompile.passes.fuse_sources import Link, Sources
 
@@ -19,9 +18,7 @@ class Decided(Protocol):
     against: dict[tuple[str, str], str]
 
 
-def verdicts(
-    graph: Graph, sources: Sources, decided: Decided, copies: Copies
-) -> tuple[Verdict, ...]:
+def verdicts(graph: Graph, sources: Sources, decided: Decided) -> tuple[Verdict, ...]:
     """One verdict for each edge between nodes that compute, in the order of the (fused) graph."""
     out: dict[tuple[str, str], Verdict] = {}
     producers = graph.producers()
@@ -47,8 +44,16 @@ def _work_edges(node: Node, sources: Sources, decided: Decided) -> Iterator[Verd
             yield Verdict(link.producer, name, True, together(producer, node, link, kernel))
         else:
             why = decided.against.get((link.producer, name), "the loops differ")
-            spaces = f"{describe(producer)}; {describe(node)}"
+            spaces = f"{_space(producer, decided)}; {_space(node, decided)}"
             yield Verdict(link.producer, name, False, f"{why}: {spaces}")
+
+
+def _space(node: Node, decided: Decided) -> str:
+    """The loops that a node runs in: those of the contraction in its kernel, if there is one."""
+    kernel = decided.kernel_of[node.outs[0].name]
+    return describe(
+        kernel.anchor if kernel.anchor_kind is Kind.CONTRACTION and kernel.anchor else node
+    )
 
 
 def together(producer: Node, node: Node, link: Link, kernel: Kernel) -> str:
