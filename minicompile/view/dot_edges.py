@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from minicompile.ir.graph import Graph
+from minicompile.ir.graph import Graph, Verdict
 from minicompile.ir.types import TensorType
 from minicompile.view import style
 from minicompile.view.scene import Edge, Scene
@@ -41,7 +41,7 @@ def _fusion_edge(picture: Scene, e: Edge, start: str, end: str) -> str:
     """Fused edges are solid ink; the others are dashed and say why, and how many bytes move."""
     if not picture.kernels and _same_kernel(picture.graph, e):
         return style.edge(start, end, color("ink"), "penwidth=1.1", _words_label(e.words))
-    verdict = picture.apart.get((e.start, e.end)) or picture.apart.get((e.value, e.end))
+    verdict = _verdict(picture, (e.start, e.value), e.end)
     # Behind the colon stand both iteration spaces: the text has them, a drawing has no room.
     reason = textwrap.wrap(verdict.reason.partition(":")[0], 30)[:3] if verdict else []
     size = caption(bytes_text(picture.types[e.value]))
@@ -53,6 +53,15 @@ def _fusion_edge(picture: Scene, e: Edge, start: str, end: str) -> str:
     rows += [caption(row, "apart") for row in reason]
     looks = ("style=dashed penwidth=1.8 arrowsize=0.7", color("apart"), _stacked(rows))
     return style.edge(start, end, *looks)
+
+
+def _verdict(picture: Scene, starts: tuple[str, ...], end: str) -> Verdict | None:
+    """The verdict about the edge to `end`; where that is a layout, about what reads it."""
+    found = next((picture.apart[s, end] for s in starts if (s, end) in picture.apart), None)
+    if found is not None or not any(u.name == end and u.is_layout for u in picture.units):
+        return found
+    users = (e.end for e in picture.edges if e.start == end and not e.back)
+    return next(filter(None, (_verdict(picture, starts, user) for user in users)), None)
 
 
 def _stacked(rows: list[str]) -> str:

@@ -1,6 +1,7 @@
 """From DOT text to a picture, by the pip package graphviz-pure, or Graphviz's own `dot`.
 
-graphviz-pure draws the same bytes on every machine, so it goes first.
+graphviz-pure draws the same bytes on every machine, so it goes first. It writes SVG and PNG; for PDF it
+takes `dot`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from pathlib import Path
 
 from minicompile.errors import CompileError
 
-FORMATS = ("svg", "pdf", "png", "dot")
+FORMATS = ("svg", "png", "pdf", "dot")
+PURE_FORMATS = ("svg", "png")  # what graphviz-pure can write
 TIME_LIMIT = 60  # seconds for one drawing
 _REMEDY = "Install it with `pip install graphviz-pure`, or write a .dot file instead."
 
 
-def drawing_program() -> str | None:
+def drawing_program(form: str = "svg") -> str | None:
     """The path of graphviz-pure (beside this Python, then on the PATH) or of dot; None if neither."""
+    if form not in PURE_FORMATS:
+        return shutil.which("dot")
     places = (str(Path(sys.executable).parent), sysconfig.get_path("scripts"))
     for folder in places:
         found = shutil.which("graphviz-pure", path=folder)
@@ -49,9 +53,12 @@ def render(dot: str, path: str | os.PathLike[str]) -> Path:
 
 def draw(dot: str, form: str = "svg") -> bytes:
     """The picture's bytes in the format `form`. Raises CompileError MC060."""
-    program = drawing_program()
+    program = drawing_program(form)
     if program is None:
-        raise CompileError("MC060", "no drawing program was found", remedy=_REMEDY)
+        remedy = (
+            _REMEDY if form in PURE_FORMATS else "Draw an .svg, or install Graphviz for its `dot`."
+        )
+        raise CompileError("MC060", f"no program was found that draws {form}", remedy=remedy)
     try:
         done = subprocess.run(
             [program, f"-T{form}"], input=dot.encode(), capture_output=True, timeout=TIME_LIMIT
