@@ -9,7 +9,7 @@ from minicompile.errors import CompileError
 from minicompile.ir.types import DTYPES
 
 SHOWN = 10  # more problems than this are only counted
-RESERVED = {*DTYPES, "inf", "nan", "arena", "torch", "aten", "torch_ops", "op", "index"}
+RESERVED = {*DTYPES, "inf", "nan", "torch", "aten", "torch_ops"}
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def _place_text(b: Buffer) -> str:
 def is_program(function: ast.FunctionDef) -> bool:
     """Does the function begin with a declaration of the arena?"""
     match function.body[0]:
-        case ast.AnnAssign(target=ast.Name(id="arena")):
+        case ast.AnnAssign(target=ast.Name(id="arena"), value=None):
             return True
     return False
 

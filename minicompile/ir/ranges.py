@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
 from minicompile.ir.loop import (
     Accumulate,
@@ -21,6 +22,7 @@ from minicompile.ir.loop import (
     Store,
     add,
     ix,
+    times,
     variables,
     walk,
 )
@@ -44,7 +46,7 @@ def loop_range(loop: For) -> Range:
 def interval(index: Index, ranges: Ranges, facts: Sequence[Fact] = ()) -> Range | None:
     """The values `index` can take, where `facts` hold. None if unknown.
 
-    A fact lo <= L < hi bounds every index a*L + rest by a*lo ... a*(hi-1) plus the range of rest.
+    A fact lo <= L < hi bounds every index with n*index = k*L + rest, where the range of rest is known.
     """
     lo = hi = index.const
     known = True
@@ -75,17 +77,30 @@ def _atom(atom: Atom, ranges: Ranges, facts: Sequence[Fact]) -> Range | None:
 
 
 def _by_fact(index: Index, fact: Fact, ranges: Ranges) -> Range | None:
+    """The range of `index` from n*index = k*L + rest, where n and k make a common atom cancel."""
     lo, form, hi = fact
     ours = dict(index.terms)
-    shared = [(ours[a], c) for a, c in form.terms if a in ours and c]
-    if not shared or shared[0][0] % shared[0][1]:
+    shared = [(ours[a], c) for a, c in form.terms if ours.get(a) and c]
+    if not shared:
         return None
-    scale = shared[0][0] // shared[0][1]
-    rest = interval(add(index, form, -scale), ranges)
+    (a, b), *_ = shared
+    n, k = abs(b) // gcd(a, b), a * (1 if b > 0 else -1) // gcd(a, b)
+    rest = interval(opened(add(times(index, n), form, -k)), ranges)
     if rest is None:
         return None
-    ends = (scale * lo, scale * (hi - 1))
-    return rest[0] + min(ends), rest[1] + max(ends)
+    ends = (k * lo, k * (hi - 1))
+    return -(-(rest[0] + min(ends)) // n), (rest[1] + max(ends)) // n
+
+
+def opened(index: Index) -> Index:
+    """The index with ``x // n * (n*c)`` written as ``x * c - x % n * c``, so that x can cancel."""
+    for atom, c in index.terms:
+        if isinstance(atom, Quotient) and not atom.mod and c % atom.by == 0:
+            rest = Index(tuple(t for t in index.terms if t[0] != atom), index.const)
+            remainder = ix(Quotient(atom.index, atom.by, mod=True))
+            scale = c // atom.by
+            return opened(add(add(rest, atom.index, scale), remainder, -scale))
+    return index
 
 
 def opposite(conds: Sequence[Fact], ranges: Ranges, facts: Sequence[Fact] = ()) -> list[Fact]:

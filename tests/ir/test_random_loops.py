@@ -220,7 +220,13 @@ RANGES = {"i": (0, 3), "j": (0, 2), "k": (0, 1)}
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.one_of(affine, quotient), affine, st.integers(-4, 4), st.integers(0, 6), st.booleans())
+@given(
+    st.one_of(affine, quotient),
+    st.one_of(affine, quotient),
+    st.integers(-4, 4),
+    st.integers(0, 6),
+    st.booleans(),
+)
 def test_ranges_contain_every_value(
     index: Index, form: Index, lo: int, size: int, holds: bool
 ) -> None:

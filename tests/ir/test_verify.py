@@ -33,7 +33,7 @@ def f(x: f32[4], y: f32[4] @ strides(2), *, w: f32[4]) -> (f32[4], f32[2]):
 
 BAD_GRAPHS = {
     "G1 twice": ("G1", "t2", "x"),
-    "G1 reserved": ("G1", "t1", "arena"),
+    "G1 reserved": ("G1", "t2", "torch"),
     "G3 inferred": ("G3", "t0: f32[4] = add(x, 1.0)", "t0: f32[4] = lt(x, 1.0)"),
     "G3 operands": ("G3", "add(x, 1.0)", "broadcast(x, shape=(3, 4), dims=(0,))"),
     "G3 attribute": ("G3", "add(x, 1.0)", "reshape(x)"),
@@ -148,6 +148,18 @@ def test_bad_kernels(name: str) -> None:
         assert old in text
         text = text.replace(old, new)
     assert rules(text) == [rule]
+
+
+def test_a_condition_on_a_position_bounds_its_quotient() -> None:
+    text = """\
+def k(x: f32[8, 2], y: f32[18]) -> y:
+    for i in serial(9):
+        for j in serial(2):
+            y[i * 2 + j] = x[i + (j + 1) // 2 - 1, (j + 1) % 2] if 0 <= i * 2 + j - 1 < 16 else 0.0
+"""
+    assert rules(text) == []
+    assert rules(text.replace("< 16", "< 17")) == ["L4"]
+    assert rules(text.replace("0 <= i", "-1 <= i")) == ["L4"]
 
 
 def test_names_are_gone_behind_their_block() -> None:
