@@ -45,7 +45,8 @@ def registers(k: Kernel, tile: list[str]) -> Kernel:
 
     Expand: what an iteration allocates, or binds for a later nest, becomes one per iteration.
     Distribute: each run of plain statements gets the tile loops for itself. Interchange: the loops
-    between them (k) end up outside.  Law: iterations of the tile loops are independent.
+    between them (k) end up outside.  Tile loops are unrolled, since registers have no addresses.
+    Law: iterations of the tile loops are independent.
     """
 
     def f(outermost: For) -> Body:
@@ -54,6 +55,7 @@ def registers(k: Kernel, tile: list[str]) -> Kernel:
         for x in loops:
             met = carried(x)
             need(not met, k, f"iterations of {x.var} meet in {met}")
+        loops = tuple(x if x.kind == "vector" else replace(x, kind="unroll") for x in loops)
         body = _expand(k, loops, _expand_binds(k, loops, loops[-1].body))
         return _distribute(loops, body, written(body))
 

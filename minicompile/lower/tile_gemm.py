@@ -29,7 +29,6 @@ from minicompile.lower.registers import registers
 from minicompile.lower.transforms import (
     at,
     fresh,
-    mark,
     nest,
     pad_vector,
     rename,
@@ -65,12 +64,9 @@ def tile_rows(k: Kernel, c: Contraction, x: Choice) -> Kernel:
     k, panel, lanes = _split_lanes(k, x.vector, x.nv)
     k, block, rows = _split_rows(k, x.row, x.mr)
     k = reorder(k, [*needed, panel, *free, *block, *rows, *lanes])
-    k = registers(k, [*rows, *lanes])
+    k = registers(pad_vector(k, lanes[-1]), [*rows, *lanes])
     k = stage_invariants(k, panel, lanes, least=2)
     k = _roll_epilogue(k, [*rows, *lanes])
-    for var in (*rows, *lanes[:-1]):
-        k = mark(k, var, "unroll")
-    k = pad_vector(k, lanes[-1])
     k = _pack(k, c, x, panel, lanes)
     k = _stage_padded(k, parent, [*needed, panel, *free])
     return unmask(k)
@@ -189,7 +185,8 @@ def _roll_epilogue(k: Kernel, tile: list[str]) -> Kernel:
             copies += (Alloc(raw, TensorType(load.dtype, shape), "local"),)
             copies += nest(loops, (Store(raw, index, load),))
             epilogue = rewrite(epilogue, partial(_from, old=load, buf=raw))
-    rolled = rename(nest(loops, epilogue), {v: fresh(k, f"{v}e") for v in tile})
+    serial = [replace(y, kind="serial", extent=y.active or y.extent, active=None) for y in loops]
+    rolled = rename(nest(serial, epilogue), {v: fresh(k, f"{v}e") for v in tile})
 
     def swap(stmts: Body) -> Body:
         out: list[Stmt] = []
@@ -225,8 +222,4 @@ def tile_dot(k: Kernel, c: Contraction, x: Choice) -> Kernel:
     k, columns_o, columns = _split_rows(k, x.column, x.nv)
     k = reorder(k, [*others, *rows_o, *columns_o, *rows, *columns])
     k = reduce_axis(k, c.reduction[0].var, x.vector, ways=1 if rows or columns else 4)
-    if rows or columns:
-        k = registers(k, [*rows, *columns])
-    for var in (*rows, *columns):
-        k = mark(k, var, "unroll")
-    return k
+    return registers(k, [*rows, *columns]) if rows or columns else k

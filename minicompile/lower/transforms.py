@@ -7,7 +7,6 @@ loops a transform has copied keep their variables in every copy.
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -30,6 +29,7 @@ from minicompile.ir.loop import (
     substitute,
     walk,
 )
+from minicompile.ir.problems import bad_name
 from minicompile.lower.analysis import (
     Body,
     accesses,
@@ -82,7 +82,7 @@ def nest(loops: Iterable[For], body: Body) -> Body:
 def fresh(k: Kernel, base: str) -> str:
     """`base`, or base_2, base_3, ... if the kernel already has that name."""
     taken, name, n = names_of(k), base, 1
-    while name in taken or keyword.iskeyword(name):
+    while name in taken or bad_name(name):
         n += 1
         name = f"{base}_{n}"
     return name

@@ -24,7 +24,7 @@ from minicompile.lower.analysis import (
     strides_of,
     volume,
 )
-from minicompile.lower.lanes import map_axis, reduce_axis
+from minicompile.lower.lanes import crossing, map_axis, reduce_axis
 from minicompile.lower.layouts import collapse
 from minicompile.lower.machine import LANES
 from minicompile.lower.retype import with_kernels
@@ -33,6 +33,7 @@ from minicompile.passes.base import Pass, register
 
 FOLD = 12  # additions: combining the 16 lanes of one register
 STRIDED = 28  # additions: a vector load or store whose lanes are not neighbours
+NEAR = 0.7  # of that, where `transpose` brings the lanes near each other first
 
 
 @register
@@ -136,7 +137,8 @@ def plans(k: Kernel, root: str) -> list[Plan]:
             continue
         total = cost((loops[0],), x.var, strides)
         if not carried(x):
-            found.append(Plan(root, "map", x.var, total))
+            near = NEAR if crossing(k, root, x.var) else 1.0
+            found.append(Plan(root, "map", x.var, total * near))
         elif leaf and only_sums(x):
             found.append(Plan(root, "reduce", x.var, total + FOLD * len(scalar_sums(x))))
     if not leaf:
