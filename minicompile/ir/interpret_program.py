@@ -25,7 +25,7 @@ def run_program(program: Program, inputs: Sequence[torch.Tensor]) -> dict[str, t
     env = {v.name: t for v, t in zip(program.graph.arguments, inputs, strict=True)}
     arena = torch.full((program.arena_bytes,), 0xFF, dtype=torch.uint8)  # NaN in every float dtype
     for buffer in program.buffers:
-        if buffer.name not in env and buffer.place in ("arena", "output"):
+        if buffer.name not in env and buffer.place in ("arena", "output", "tensor"):
             env[buffer.name] = _allocated(buffer, arena)
     for buffer in program.buffers:
         _alias(buffer, env)
@@ -33,7 +33,7 @@ def run_program(program: Program, inputs: Sequence[torch.Tensor]) -> dict[str, t
     for call in program.calls:
         if isinstance(call, ExternCall):
             results = zip(call.node.outs, call_node(call.node, env), strict=True)
-            env.update({out.name: result for out, result in results})
+            env.update({out.name: result.contiguous() for out, result in results})
             for buffer in program.buffers:
                 _alias(buffer, env)
         else:
