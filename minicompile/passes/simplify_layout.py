@@ -117,13 +117,11 @@ def slice_slice(node: Node, defs: Defs) -> Result:
     inner = defs.of(node.args[0], "slice")
     if inner is None or 0 in node.out.type.dims:
         return None
+    outer = zip(ints(node, "starts"), ints(node, "steps"), node.out.type.dims)
     ranges = [
-        (a + s * b, a + s * (c - 1) + 1, s * t)
-        for a, s, b, c, t in zip(
-            ints(inner, "starts"), ints(inner, "steps"),
-            ints(node, "starts"), ints(node, "stops"), ints(node, "steps"),
-        )
-    ]  # fmt: skip
+        (a + s * b, a + s * (b + t * (n - 1)) + 1, s * t)
+        for a, s, (b, t, n) in zip(ints(inner, "starts"), ints(inner, "steps"), outer)
+    ]
     return sliced(source(inner), ranges)
 
 
