@@ -15,7 +15,7 @@ import torch
 
 import minicompile.ops  # noqa: F401  (fills the registry)
 from minicompile.ir.graph import Node, TorchConst, Value
-from minicompile.ir.types import TensorType, bf16, f16, from_torch
+from minicompile.ir.types import TensorType, bf16, f16, from_torch, supported
 from minicompile.ops.build import Builder, unwrap, wrap
 from minicompile.ops.registry import COMPOSITES, PRIMITIVES, Kind
 from minicompile.ops.samples import make
@@ -49,7 +49,7 @@ def decompose_call(
             inputs[name] = a
             return Value(name, TensorType(from_torch(a.dtype), tuple(a.shape)))
         if isinstance(a, torch.dtype):
-            return from_torch(a)
+            return from_torch(a) if supported(a) else TorchConst(repr(a))
         if isinstance(a, (torch.memory_format, torch.layout, torch.device)):
             return TorchConst(repr(a))
         if isinstance(a, (list, tuple)):
