@@ -62,15 +62,18 @@ def _constants(args: list[Any]) -> list[Any]:
 
 
 def graph_outputs(graph: Graph, env: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
-    """What the caller gets, in order: values with the strides of eager, or views of the inputs."""
+    """What the caller gets, in order: values with the strides of eager, views of inputs, or inputs."""
+    arguments = {v.name for v in graph.arguments}
     outputs = []
     for out in graph.outputs:
         t = env[out.value.name]
         if out.view is not None:
             shape, strides, offset = out.view
             t = t.as_strided(shape, strides, t.storage_offset() + offset)
-        elif out.strides is not None and out.strides != t.stride():
-            t = place(t, out.strides)
+        elif out.strides is not None:
+            t = t if out.strides == t.stride() else place(t, out.strides)
+        elif out.value.name not in arguments:
+            t = t.contiguous()
         outputs.append(t)
     return outputs
 
