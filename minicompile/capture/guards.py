@@ -229,8 +229,8 @@ class _Builder:
             device = self.captured.device
             self.add(f"{on}({device!r})", "autocast is off, was on")
             get = self.use("get_autocast_dtype", torch.get_autocast_dtype)
-            dtype = self.use("autocast_dtype", torch.get_autocast_dtype(device))
-            self.add(f"{get}({device!r}) is {dtype}", f"autocast to {{now}}, was {dtype}")
+            target = self.use("autocast_dtype", torch.get_autocast_dtype(device))
+            self.add(f"{get}({device!r}) is {target}", "autocast to another dtype than before")
         else:
             on = self.use("is_any_autocast_enabled", torch._C._is_any_autocast_enabled)
             self.add(f"not {on}()", "autocast is on, was off")

@@ -45,6 +45,7 @@ _RESHAPES = {
     "aten.unsqueeze_": "aten.unsqueeze",
     "aten.as_strided_": "aten.as_strided",
 }
+_REPLACES_MEMORY = ("aten.resize", "aten.set_", "aten._resize_output")
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def pure_call(node: Node) -> PureCall | None:
         return None
     written = written_arguments(op, node.args, dict(node.attrs))
     targets = tuple(values_in(tuple(x for _, x in written)))
-    form = _functional(op)
+    form = None if node.op.startswith(_REPLACES_MEMORY) else _functional(op)
     if form is None or len(targets) != len(node.outs):
         raise CompileError("MC012", f"{node.op} has no form without mutation")
     names = {name for name, _ in written} if "out" in op._overloadname else set()

@@ -80,6 +80,9 @@ def leaf_names(model: Any, args: tuple[Any, ...], paths: Iterable[KeyPath]) -> l
 
 def positional_names(model: Any, n: int) -> list[str]:
     """The parameter names that n positional arguments of a call fill."""
+    given: list[str] | None = getattr(model, "argument_names", None)  # an fx graph's own
+    if given is not None:
+        return given[:n]
     call: Callable[..., Any] = model.forward if isinstance(model, nn.Module) else model
     try:
         parameters = list(inspect.signature(call).parameters.values())

@@ -28,7 +28,7 @@ from minicompile.capture.provenance import Provenance
 from minicompile.errors import CompileError
 from minicompile.ir.graph import Node, Value
 from minicompile.ir.location import Origin
-from minicompile.ir.torch_call import op_name, result_tensors
+from minicompile.ir.torch_call import op_name, result_tensors, tensors_in, written_arguments
 
 aten = torch.ops.aten
 
@@ -54,6 +54,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.namer, self.state, self.provenance, self.device = namer, state, provenance, device
         self.nodes: list[Node] = []
         self.values: dict[int, Value] = {}  # id(fake) -> its latest name
+        self.written: set[int] = set()  # the memory that ops wrote to
         self.paused = 0
         self._alive: list[torch.Tensor] = []
 
@@ -81,6 +82,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         loc = self.provenance.here()
         if not results:
             return self._no_tensor(op)
+        for t in tensors_in([x for _, x in written_arguments(op, args, kwargs)]):
+            self.written.add(t.untyped_storage()._cdata)
         arg = [to_arg(a, self.value_of) for a in args]
         attrs = [(k, to_arg(v, self.value_of)) for k, v in kwargs.items()]
         outs = tuple(self.name(t, self.namer.value()) for t in results)
@@ -144,24 +147,20 @@ class TorchCalls(TorchFunctionMode):
             raise CompileError("MC011", f"the model prints or inspects a tensor ({name})")
         with self._active(name):
             op = KEEP.get(func)
-            if op is None or _differentiates(args):
+            if op is None or _needs_pieces(args):
                 return func(*args, **kwargs)
             return self._whole(op, func, args, kwargs)
 
     @contextlib.contextmanager
     def _active(self, name: str) -> Iterator[None]:
-        calls = self.recorder.provenance.calls
+        """The call is the current one; an LSTM runs as plain cells, not as oneDNN's one opaque op."""
+        calls, onednn = self.recorder.provenance.calls, torch._C._get_mkldnn_enabled()
         calls.append("" if name in ("__get__", "__set__") else name)
-        # oneDNN's LSTM is one opaque op; without it the cells arrive as ordinary ATen ops.
-        plain = (
-            torch.backends.mkldnn.flags(enabled=False)
-            if name == "lstm"
-            else contextlib.nullcontext()
-        )
+        torch._C._set_mkldnn_enabled(onednn and name != "lstm")
         try:
-            with plain:
-                yield
+            yield
         finally:
+            torch._C._set_mkldnn_enabled(onednn)
             calls.pop()
 
     def _whole(
@@ -196,10 +195,10 @@ def _same(x: Any, default: Any) -> bool:
     return x is default or (plain and bool(x == default))
 
 
-def _differentiates(args: Sequence[Any]) -> bool:
-    """Inside the model's own enable_grad, backward needs the pieces of a composite."""
-    return torch.is_grad_enabled() and any(
-        isinstance(a, torch.Tensor) and a.requires_grad for a in args
+def _needs_pieces(args: Sequence[Any]) -> bool:
+    """Must a composite come apart? Autocast casts its operands, and backward reads what is inside."""
+    return torch._C._is_any_autocast_enabled() or (
+        torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
     )
 
 

@@ -20,6 +20,8 @@ from minicompile.errors import CompileError
 
 _MISSING = object()
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, torch.dtype, torch.device)
+# nn.LSTM and its like notice that their weights were swapped, and note down the new ones.
+_BOOKKEEPING = {"_flat_weights", "_flat_weight_refs", "_flat_weights_names", "_all_weights"}
 _WAYS_OUT = (
     "Return the new value instead, or update a registered buffer in place (self.buffer.copy_(value)). "
     "Without fullgraph=True the call is left to eager PyTorch."
@@ -46,7 +48,9 @@ class Watch:
         for path, d, before in self._seen:
             for name in [*before, *(k for k in d if k not in before)]:
                 old, new = before.get(name, _MISSING), d.get(name, _MISSING)
-                if old is new or _same_plain(old, new) or _scratch(old, new, was_read):
+                if old is new or name in _BOOKKEEPING:
+                    continue
+                if _same_plain(old, new) or _scratch(old, new, was_read):
                     continue
                 what = f"{path}.{name}" if path else name
                 raise CompileError(
@@ -74,8 +78,8 @@ def _scratch(old: Any, new: Any, was_read: Callable[[torch.Tensor], bool]) -> bo
 class ArgumentFake:
     """The fake of an input or parameter, and its memory as it was at the start.
 
-    Ops that write move the version counter.  ``x.data = y`` or ``x.t_()`` give the tensor other memory
-    or another shape: no graph can do that to a tensor of the caller.
+    ``x.data = y`` or ``x.t_()`` give a tensor other memory or another shape: no graph can do that to a
+    tensor of the caller.
     """
 
     def __init__(self, fake: torch.Tensor) -> None:
@@ -86,15 +90,15 @@ class ArgumentFake:
         t = self.fake
         return t.shape, t.stride(), t.storage_offset(), t.untyped_storage()._cdata
 
-    def written(self, name: str) -> bool:
-        """Was it written to? CompileError MC012 if its memory or shape was replaced."""
+    def check(self, name: str) -> int:
+        """The identity of its memory. CompileError MC012 if its memory or shape was replaced."""
         if self._describe() != self._memory:
             raise CompileError(
                 "MC012",
                 f"the model replaces the memory or the shape of {name} (.data =, resize_, t_, set_)",
                 remedy=f"Write into it instead: {name}.copy_(value), or return the new tensor.",
             )
-        return not self.fake.is_inference() and self.fake._version > 0
+        return int(self.fake.untyped_storage()._cdata)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ sees `if` statements, which an ATen recorder cannot; the price is a bytecode int
 from __future__ import annotations
 
 import contextlib
+import enum
 import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,6 +42,7 @@ _LOCK = threading.RLock()  # modules are patched and their parameters swapped: o
 _VALUES = (
     *(bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.layout),
     *(torch.memory_format, torch.Size, slice, range, type(Ellipsis), type, nn.Module),
+    enum.Enum,
 )
 
 
@@ -227,7 +229,8 @@ class _Session:
         """Which arguments were written to, by ops or (batch norm) behind the schema's back."""
         arguments = self.arguments | self.state.arguments
         hidden = {v.name for n in self.recorder.nodes for v in hidden_writes(n)}
-        return tuple(n for n in names if arguments[n].written(n) or n in hidden)
+        memory = {n: arguments[n].check(n) for n in names}
+        return tuple(n for n in memory if memory[n] in self.recorder.written or n in hidden)
 
 
 def _literal(x: Any) -> Any:
