@@ -414,7 +414,7 @@ def f(x: f32[2, 3] @ strides(1, 2), *, w: f32[2, 3]) -> (f32[2, 3], f32[2]):
     t2: f32[2, 3] = aten.sin(t1)
     k1(v, t3)
     w[...] = t1
-    return t3, view(x, (2,), (1,), 2)
+    return strided(t3, (1, 2)), view(x, (2,), (1,), 2)
 """
 
 
