@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from minicompile.errors import NotNative
-from minicompile.ir.types import DType, bool_, f64
+from minicompile.ir.types import DType, bool_, f32, f64
 from minicompile.ops import elementwise as el
 from minicompile.ops.aten_arithmetic import sub
 from minicompile.ops.axes import spread
@@ -28,19 +28,17 @@ SAMPLES = [
 
 
 def moments(x: Handle, dims: tuple[int, ...], correction: Number) -> tuple[Handle, Handle]:
-    """(variance, mean) of floats over axes, in two passes, each corrected for the rounded mean.
+    """(variance, mean) of floats over axes, in two passes: the mean, then the squared distances.
 
-    With d = x - mean: variance = (sum d*d - (sum d)**2 / n) / max(n - correction, 0), and the mean gains
-    (sum d) / n; a large common offset then costs no digits. Source: Chan, Golub and LeVeque,
-    Algorithms for Computing the Sample Variance, 1983, eq. (1.7).
+    A large common offset cancels in x - mean, and costs the digits that the mean lacks: so f32 is
+    computed in f64, the dtype in which eager's Welford recurrence accumulates.
     """
     n = count(x, dims)
-    mean = over(reduce_sum, x, dims) / float(n)
-    d = x - spread(mean, dims, x.shape)
-    rest = over(reduce_sum, d, dims)
-    squares = over(reduce_sum, d * d, dims) - rest * rest / float(n)
-    variance = el.maximum(squares, 0.0) / float(max(n - correction, 0))
-    return variance, mean + rest / float(n)
+    wide = cast(x, f64) if x.dtype is f32 else widened(x)
+    mean = over(reduce_sum, wide, dims) / float(n)
+    distance = wide - spread(mean, dims, x.shape)
+    squares = over(reduce_sum, distance * distance, dims)
+    return squares / float(max(n - correction, 0)), mean
 
 
 def _moments(
@@ -50,7 +48,7 @@ def _moments(
     if not x.dtype.is_float:
         raise NotNative("variances are of floats")
     dims = axes_of(x, dim)
-    variance, mean = moments(widened(x), dims, 1 if correction is None else correction)
+    variance, mean = moments(x, dims, 1 if correction is None else correction)
     spread_ = el.sqrt(variance) if root else variance
     return kept(cast(spread_, x.dtype), x, dims, keepdim), kept(
         cast(mean, x.dtype), x, dims, keepdim
