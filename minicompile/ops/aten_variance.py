@@ -49,10 +49,10 @@ def _moments(
         raise NotNative("variances are of floats")
     dims = axes_of(x, dim)
     variance, mean = moments(x, dims, 1 if correction is None else correction)
-    spread_ = el.sqrt(variance) if root else variance
-    return kept(cast(spread_, x.dtype), x, dims, keepdim), kept(
-        cast(mean, x.dtype), x, dims, keepdim
-    )
+    if root:
+        variance = el.sqrt(variance)
+    first, second = (kept(cast(v, x.dtype), x, dims, keepdim) for v in (variance, mean))
+    return first, second
 
 
 @composite("var.correction", samples=SAMPLES)
