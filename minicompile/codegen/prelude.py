@@ -10,7 +10,7 @@ from minicompile.codegen import functions, vector_integer, vector_memory, vector
 from minicompile.codegen.numba_types import vector_function
 from minicompile.codegen.register import OPERATORS, Register, is_real, together
 from minicompile.codegen.vector_cast import NAMED_CASTS
-from minicompile.codegen.vector_libm import LIBM
+from minicompile.codegen.vector_math import MATH
 from minicompile.codegen.vector_memory import ACCUMULATORS, FOLDS
 from minicompile.codegen.vector_ops import Operand
 
@@ -18,7 +18,7 @@ from minicompile.codegen.vector_ops import Operand
 @vector_function(operator.pow)
 def power(a: Operand, b: Operand) -> Register:
     x, y = together(a, b)
-    return LIBM["pow"](x, y) if is_real(x.dtype) else vector_integer.integer_power(x, y)
+    return MATH["pow"](x, y) if is_real(x.dtype) else vector_integer.integer_power(x, y)
 
 
 _MEMORY = (
@@ -35,7 +35,7 @@ NAMES: dict[str, Any] = {
     "inf": math.inf,
     "nan": math.nan,
     **NAMED_CASTS,
-    **LIBM,
+    **MATH,
     **ACCUMULATORS,
     **FOLDS,
     **{name: getattr(vector_memory, name) for name in _MEMORY},
