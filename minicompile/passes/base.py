@@ -44,7 +44,7 @@ class Pass:
         """One sentence: ``cse merged 2 of 31 nodes: m.py:8, m.py:9``."""
         names = changes.subjects
         if not names:
-            return f"{self.name} changed nothing"
+            return f"{self.name} {unreported(before, after)}"
         if self.level == "graph":
             total, things, which = len(before.nodes), "nodes", changes.where
         else:
@@ -65,6 +65,20 @@ class Pass:
             if getattr(self, f.name) != f.default
         ]
         return f"{self.name}{{{','.join(changed)}}}" if changed else self.name
+
+
+def unreported(before: Any, after: Any) -> str:
+    """What a pass did that reported no rewrites: passes on loops are told by the kernels they changed."""
+    if before is after or not hasattr(after, "kernels"):
+        return "changed nothing"
+    if not hasattr(before, "kernels"):
+        return f"made {len(after.kernels)} kernels, called {len(after.calls)} times"
+    changed = [k.name for k in after.kernels if k not in before.kernels]
+    if not changed:
+        planned = f"planned {after.arena_bytes:,} bytes" if after.arena_bytes else ""
+        return planned if before.arena_bytes != after.arena_bytes else "changed nothing"
+    names = ", ".join(changed[:4]) + (", ..." if len(changed) > 4 else "")
+    return f"changed {len(changed)} of {len(after.kernels)} kernels: {names}"
 
 
 PASSES: dict[str, type[Pass]] = {}

@@ -21,12 +21,18 @@ class Decided(Protocol):
 def verdicts(graph: Graph, sources: Sources, decided: Decided) -> tuple[Verdict, ...]:
     """One verdict for each edge between nodes that compute, in the order of the (fused) graph."""
     out: dict[tuple[str, str], Verdict] = {}
-    producers = graph.producers()
+    group_of = graph.group_of()
+    inside: dict[str, dict[str, Node]] = {}  # kernel -> its free nodes
     for node in graph.nodes:
         if not node.outs:
             continue
-        for v in (*_work_edges(node, sources, decided), *_free_edges(node, producers)):
-            out.setdefault((v.producer, v.consumer), v)
+        name = node.outs[0].name
+        free = inside.setdefault(group_of[name].name if name in group_of else "", {})
+        if kind_of(node.op) is not Kind.LAYOUT or name in decided.kernel_of:
+            for v in (*_work_edges(node, sources, decided), *_free_edges(node, free)):
+                out.setdefault((v.producer, v.consumer), v)
+        if name not in decided.kernel_of:
+            free[name] = node
     return tuple(out.values())
 
 
@@ -70,13 +76,11 @@ def together(producer: Node, node: Node, link: Link, kernel: Kernel) -> str:
     return f"one pass over {space}"
 
 
-def _free_edges(node: Node, producers: dict[str, Node]) -> Iterator[Verdict]:
-    """Masks and casts that are computed again in each kernel."""
-    if kind_of(node.op) in (None, Kind.LAYOUT):
-        return
+def _free_edges(node: Node, inside: dict[str, Node]) -> Iterator[Verdict]:
+    """Masks and casts that are computed again in each kernel; `inside`: the free nodes of this one."""
     for v in node.operands:
         name = v.name
-        while name in producers and kind_of(producers[name].op) is Kind.LAYOUT:
-            name = producers[name].operands[0].name
-        if name in producers and kind_of(producers[name].op) is Kind.ELEMENTWISE:
+        while name in inside and kind_of(inside[name].op) is Kind.LAYOUT:
+            name = inside[name].operands[0].name
+        if name in inside and kind_of(inside[name].op) is Kind.ELEMENTWISE:
             yield Verdict(name, node.outs[0].name, True, "cheaper to compute again than to load")
