@@ -38,7 +38,7 @@ class KernelScope:
 
     producers: dict[str, Node]
     memory: dict[str, TensorType]  # value -> type of the memory it is in
-    private: frozenset[str] = frozenset()  # those that only this kernel knows
+    own: frozenset[str] = frozenset()  # those that this kernel writes
     aliases: dict[str, str] = field(default_factory=dict)  # reshaped view -> buffer
     loads: dict[str, TensorType] = field(default_factory=dict)  # what the kernel reads, in order
     taken: set[str] = field(default_factory=set)
@@ -53,14 +53,17 @@ class KernelScope:
         return name
 
     def row_major_memory(self, v: Value) -> str | None:
-        """The contiguous buffer of the caller that v is merely a reshape of, if there is one."""
+        """The contiguous buffer, written by another kernel, that v is merely a reshape of, if any.
+
+        (Memory that this kernel writes has one name only, so that its dependences are plain.)
+        """
         name = v.name
         while name not in self.memory:
             node = self.producers.get(name)
             if node is None or node.is_extern or not PRIMITIVES[node.op].row_major:
                 return None
             name = node.operands[0].name
-        if name in self.private:
+        if name in self.own:
             return None
         type = self.memory[name]
         dense = type.strides is None or type.strides == contiguous_strides(type.dims)

@@ -132,7 +132,7 @@ class ProgramBuilder:
             v = self.producers[name].out
             result = stored.get(name)
             memory[name] = self.places[result][1] if result == name else v.type
-        scope = KernelScope(self.producers, memory, private, taken=set(order))
+        scope = KernelScope(self.producers, memory, frozenset(order), taken=set(order))
         body = [stmt for name in order for stmt in nest(scope, self.producers[name])]
         self._add(group.name, scope, body, stored, private)
 

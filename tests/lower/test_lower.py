@@ -264,3 +264,16 @@ def f(x: f32[4, 8], v: f32[8]) -> f32[4, 8]:
 def test_softmax_unmerged_has_a_nest_per_value() -> None:
     text = body(SOFTMAX)
     assert text.count("    for i0") == 4  # max, exp, sum, div
+
+
+def test_a_result_is_read_under_its_own_name_only() -> None:
+    program = lowered(
+        """
+def f(x: f32[4, 6], y: f32[24]) -> (f32[4, 6], f32[24]):
+    t0: f32[4, 6] = exp(x)
+    t1: f32[24] = reshape(t0, shape=(24,))
+    t2: f32[24] = add(t1, y)
+    return t0, t2
+"""
+    )
+    assert [p.name for p in program.kernels[0].params] == ["x", "y", "t0", "t2"]
