@@ -126,7 +126,9 @@ def lifted_name(target: str) -> str:
     """``L_self_modules_fc_parameters_weight_`` -> ``fc_weight``; ``L_x_`` -> ``x``."""
     match = _LIFTED.match(target)
     name = match["name"] if match else target
-    return re.sub(r"^(self|s|fn|mod)_+(?=modules_)|_?(modules|parameters|buffers)_", "_", name).strip("_")
+    return re.sub(
+        r"^(self|s|fn|mod)_+(?=modules_)|_?(modules|parameters|buffers)_", "_", name
+    ).strip("_")
 
 
 def _is_symbolic(example: Any) -> bool:
@@ -136,6 +138,4 @@ def _is_symbolic(example: Any) -> bool:
 
 
 def _shapes(args: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(
-        (tuple(a.shape), a.stride()) if isinstance(a, torch.Tensor) else a for a in args
-    )
+    return tuple((tuple(a.shape), a.stride()) if isinstance(a, torch.Tensor) else a for a in args)

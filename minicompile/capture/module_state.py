@@ -102,6 +102,10 @@ class ModuleState:
             self.adopt(module, graph_name(module))
         self.called.add(id(module))
 
+    def matters(self, t: torch.Tensor) -> bool:
+        """Was this tensor read as a constant, or is it a parameter or buffer?"""
+        return id(t) in self.fakes or id(t) in self.slot_of
+
     def close(self) -> None:
         """Put everything back as it was."""
         self.watch.restore()

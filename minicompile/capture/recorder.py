@@ -198,7 +198,8 @@ def _same(x: Any, default: Any) -> bool:
 def _needs_pieces(args: Sequence[Any]) -> bool:
     """Must a composite come apart? Autocast casts its operands, and backward reads what is inside."""
     return torch._C._is_any_autocast_enabled() or (
-        torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
+        torch.is_grad_enabled()
+        and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
     )
 
 

@@ -39,10 +39,10 @@ class Watch:
         for d in (module.__dict__, module._parameters, module._buffers):
             self._seen.append((path, d, dict(d)))
 
-    def check(self, was_read: Callable[[torch.Tensor], bool]) -> None:
+    def check(self, matters: Callable[[torch.Tensor], bool]) -> None:
         """Refuse changed attributes. CompileError MC012 names the first one.
 
-        A tensor that replaces a tensor nobody read is scratch memory, set anew by every forward (the
+        A tensor that replaces one that does not matter is scratch memory, set anew by every forward (the
         weight of an old-style `weight_norm`): that is fine.
         """
         for path, d, before in self._seen:
@@ -50,7 +50,7 @@ class Watch:
                 old, new = before.get(name, _MISSING), d.get(name, _MISSING)
                 if old is new or name in _BOOKKEEPING:
                     continue
-                if _same_plain(old, new) or _scratch(old, new, was_read):
+                if _same_plain(old, new) or _scratch(old, new, matters):
                     continue
                 what = f"{path}.{name}" if path else name
                 raise CompileError(
@@ -71,8 +71,8 @@ def _same_plain(old: Any, new: Any) -> bool:
     return type(old) is type(new) and isinstance(old, _PLAIN) and bool(old == new)
 
 
-def _scratch(old: Any, new: Any, was_read: Callable[[torch.Tensor], bool]) -> bool:
-    return isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor) and not was_read(old)
+def _scratch(old: Any, new: Any, matters: Callable[[torch.Tensor], bool]) -> bool:
+    return isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor) and not matters(old)
 
 
 class ArgumentFake:

@@ -154,7 +154,17 @@ def complex_views(x: Tensor) -> Any:
 
 
 CASES = [
-    *(add_, views, shift, view_mutated, chain_of_views, chunks, stale_view, written_twice, detached),
+    *(
+        add_,
+        views,
+        shift,
+        view_mutated,
+        chain_of_views,
+        chunks,
+        stale_view,
+        written_twice,
+        detached,
+    ),
     *(diagonal, permuted, literal, rounded, transposed_in_place, strided, foreach, random),
     *(odd_strides, several_results, index_put, complex_views),
 ]
@@ -267,5 +277,7 @@ def transposed_seen(x: Tensor) -> Tensor:
 def test_refusals_name_the_line(f: Any) -> None:
     with pytest.raises(CompileError, match="MC012") as error:
         Functionalize().run(capture(f, (x6(),)).graph)
-    assert error.value.where.endswith(f"in {f.__name__}()") and "test_functionalize.py" in str(error)
+    assert error.value.where.endswith(f"in {f.__name__}()") and "test_functionalize.py" in str(
+        error
+    )
     assert error.value.context.startswith("y.")

@@ -43,7 +43,11 @@ def text_of(loc: Loc) -> str:
 def test_columns_tell_calls_on_one_line_apart() -> None:
     nodes = capture(two_calls, (torch.ones(2),)).graph.nodes
     locs = [n.origins[0].loc for n in nodes]
-    assert [text_of(loc) for loc in locs] == ["torch.exp(x)", "torch.sin(x)", "torch.exp(x) + torch.sin(x)"]
+    assert [text_of(loc) for loc in locs] == [
+        "torch.exp(x)",
+        "torch.sin(x)",
+        "torch.exp(x) + torch.sin(x)",
+    ]
     first = inspect.getsourcelines(two_calls)[1]
     assert {loc.line for loc in locs} == {first + 1} and locs[0].file == __file__
     assert [loc.call for loc in locs] == ["exp", "sin", "add"]
@@ -52,7 +56,9 @@ def test_columns_tell_calls_on_one_line_apart() -> None:
 
 def test_modules_and_functions() -> None:
     nodes = capture(Block(), (torch.ones(2, 4),)).graph.nodes
-    found = [(n.origins[0].loc.module, n.origins[0].loc.function, n.origins[0].loc.call) for n in nodes]
+    found = [
+        (n.origins[0].loc.module, n.origins[0].loc.function, n.origins[0].loc.call) for n in nodes
+    ]
     assert found == [
         ("layers.0", "forward", "linear"),
         ("layers.1.0", "forward", "linear"),

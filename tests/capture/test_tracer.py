@@ -75,12 +75,16 @@ def test_random_state_is_untouched() -> None:
 
 def pytrees(x: Tensor, pair: Any, *rest: Any, table: Any, n: int = 3) -> Any:
     a, (b, c) = pair
-    return {"sum": x + a + b + c * n, "rest": [r * 2 for r in rest], "n": n, "none": None}, table["k"]
+    return {"sum": x + a + b + c * n, "rest": [r * 2 for r in rest], "n": n, "none": None}, table[
+        "k"
+    ]
 
 
 def test_pytrees_in_and_out() -> None:
     t = [torch.full((2,), float(i)) for i in range(6)]
-    captured, _ = same_as_eager(pytrees, t[0], (t[1], [t[2], 2.5]), t[3], t[4], table={"k": t[5]}, n=7)
+    captured, _ = same_as_eager(
+        pytrees, t[0], (t[1], [t[2], 2.5]), t[3], t[4], table={"k": t[5]}, n=7
+    )
     assert inputs(captured) == ["x", "pair_0", "pair_1_0", "rest_0", "rest_1", "table_k"]
     assert [(leaf.name, leaf.value) for leaf in captured.leaves if leaf.input is None] == [
         ("pair_1_1", 2.5),
@@ -145,7 +149,9 @@ def test_composites_stay_whole() -> None:
     q = torch.randn(1, 2, 4, 8)
 
     def attend(q: Tensor, w: Tensor) -> Tensor:
-        return F.linear(F.scaled_dot_product_attention(q, q, q, is_causal=True, scale=0.5), weight=w)
+        return F.linear(
+            F.scaled_dot_product_attention(q, q, q, is_causal=True, scale=0.5), weight=w
+        )
 
     captured, _ = same_as_eager(attend, q, torch.randn(3, 8))
     attention, linear = captured.graph.nodes
@@ -228,7 +234,12 @@ def test_other_threads_run_the_same_model_class() -> None:
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [("layers.0.weight", "layers_0_weight"), ("0.weight", "m0_weight"), ("class", "class_"), ("", "x")],
+    [
+        ("layers.0.weight", "layers_0_weight"),
+        ("0.weight", "m0_weight"),
+        ("class", "class_"),
+        ("", "x"),
+    ],
 )
 def test_identifiers(text: str, name: str) -> None:
     assert identifier(text) == name
