@@ -41,18 +41,16 @@ def moments(x: Handle, dims: tuple[int, ...], correction: Number) -> tuple[Handl
     return squares / float(max(n - correction, 0)), mean
 
 
-def _moments(
+def _variance(
     x: Handle, dim: Dims, correction: Number | None, keepdim: bool, root: bool
 ) -> tuple[Handle, Handle]:
-    """(variance or its root, mean) as ATen asks for them; without `correction` it is 1."""
+    """(variance or its root, mean) as ATen asks for them, still in the computing dtype."""
     if not x.dtype.is_float:
         raise NotNative("variances are of floats")
     dims = axes_of(x, dim)
     variance, mean = moments(x, dims, 1 if correction is None else correction)
-    if root:
-        variance = el.sqrt(variance)
-    first, second = (kept(cast(v, x.dtype), x, dims, keepdim) for v in (variance, mean))
-    return first, second
+    variance = cast(el.sqrt(variance) if root else variance, x.dtype)
+    return kept(variance, x, dims, keepdim), kept(mean, x, dims, keepdim)
 
 
 @composite("var.correction", samples=SAMPLES)
@@ -60,7 +58,7 @@ def var(
     self: Handle, dim: Dims = None, correction: Number | None = None, keepdim: bool = False
 ) -> Handle:
     """sum((x - mean)**2) / (n - correction) over the axes `dim`; None and () mean all."""
-    return _moments(self, dim, correction, keepdim, root=False)[0]
+    return _variance(self, dim, correction, keepdim, root=False)[0]
 
 
 @composite("std.correction", samples=SAMPLES)
@@ -68,7 +66,7 @@ def std(
     self: Handle, dim: Dims = None, correction: Number | None = None, keepdim: bool = False
 ) -> Handle:
     """The square root of `var`."""
-    return _moments(self, dim, correction, keepdim, root=True)[0]
+    return _variance(self, dim, correction, keepdim, root=True)[0]
 
 
 @composite("var_mean.correction", samples=SAMPLES)
@@ -76,7 +74,8 @@ def var_mean(
     self: Handle, dim: Dims = None, correction: Number | None = None, keepdim: bool = False
 ) -> tuple[Handle, Handle]:
     """(variance, mean) over the axes `dim`."""
-    return _moments(self, dim, correction, keepdim, root=False)
+    variance, mean = _variance(self, dim, correction, keepdim, root=False)
+    return variance, cast(mean, self.dtype)
 
 
 @composite("std_mean.correction", samples=SAMPLES)
@@ -84,7 +83,8 @@ def std_mean(
     self: Handle, dim: Dims = None, correction: Number | None = None, keepdim: bool = False
 ) -> tuple[Handle, Handle]:
     """(standard deviation, mean) over the axes `dim`."""
-    return _moments(self, dim, correction, keepdim, root=True)
+    deviation, mean = _variance(self, dim, correction, keepdim, root=True)
+    return deviation, cast(mean, self.dtype)
 
 
 # ------------------------------------------------------------------------------ norms
