@@ -1,16 +1,16 @@
 """`@kernel` and `@host`: how the functions of a generated module become machine code.
 
-Kernels are compiled one by one, each with its own entry in Numba's cache on disk, and the host calls
-them through symbols of the process.  So a kernel is never linked into, or optimised again with, the
+Kernels are compiled one by one, to object files of their own, and the host calls them through symbols
+of the process.  So a kernel is never linked into, or optimised again with, the
 host that calls it: the host of a model with 24 layers stays a list of calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-import llvmlite.binding as binding
 from llvmlite import ir as llvm
 from numba import njit
 from numba.core import cgutils, types
@@ -19,7 +19,15 @@ from minicompile.codegen.numba_types import Ptr, vector_function
 from minicompile.codegen.register import Pointer, Register, element_type
 from minicompile.ir.types import DTYPES, i64, u8
 
-_FLAGS = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+_FLAGS = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+
+
+@dataclass(frozen=True)
+class ObjectCode:
+    """Machine code of one function: an object file, and the function's name in it."""
+
+    name: str
+    data: bytes
 
 
 def parameter_type(annotation: str) -> types.Type:
@@ -30,26 +38,48 @@ def parameter_type(annotation: str) -> types.Type:
     return Ptr(DTYPES[name]) if name in DTYPES else types.int64
 
 
-class KernelFunction:
-    """A kernel of a generated module. Calling it on Registers writes a call of its machine code."""
+class GeneratedFunction:
+    """A function of a generated module, compiled by Numba when asked to."""
+
+    result: types.Type
+    types: tuple[types.Type, ...]
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.name = function.__name__
+        self.dispatcher = njit(**_FLAGS)(function)
+
+    def compile(self) -> ObjectCode:
+        """Compile with Numba. NumbaError if it refuses."""
+        result = self._compiled()
+        return ObjectCode(result.fndesc.llvm_func_name, result.library._get_compiled_object())
+
+    def llvm(self) -> str:
+        """Optimised LLVM IR."""
+        text: str = self._compiled().library.get_llvm_str()
+        return text
+
+    def assembly(self) -> str:
+        text: str = self._compiled().library.get_asm_str()
+        return text
+
+    def _compiled(self) -> Any:
+        self.dispatcher.compile(self.result(*self.types))
+        return self.dispatcher.overloads[self.types]
+
+
+class KernelFunction(GeneratedFunction):
+    """A kernel. Calling it on Registers writes a call of the machine code known as `symbol`.
+
+    The symbol is set before the host is compiled.
+    """
+
+    result = types.void
+    symbol = ""
 
     def __init__(self, function: Callable[..., None]) -> None:
-        self.name = function.__name__
-        self.symbol = f"{function.__module__}_{function.__name__}"
-        annotations = [str(a) for a in function.__annotations__.values()]
-        self.types = tuple(map(parameter_type, annotations))
-        self.dispatcher = njit(no_cpython_wrapper=True, **_FLAGS)(function)
+        super().__init__(function)
+        self.types = tuple(parameter_type(str(a)) for a in function.__annotations__.values())
         vector_function()(self)
-
-    def compile(self, cache: bool) -> None:
-        """Machine code, from the cache if it is there; then the symbol exists in this process."""
-        if cache:
-            self.dispatcher.enable_caching()
-        self.dispatcher.compile(types.void(*self.types))
-        self.cached = bool(self.dispatcher.stats.cache_hits)
-        result = self.dispatcher.overloads[self.types]
-        name = result.fndesc.llvm_func_name
-        binding.add_symbol(self.symbol, result.library.get_pointer_to_function(name))
 
     def __call__(self, *args: Any) -> None:
         """Numba's calling convention: (result slot, exception slot, arguments...) -> status."""
@@ -69,22 +99,14 @@ def _passed(a: Register | Pointer, t: types.Type) -> llvm.Value:
     return a.value
 
 
-class HostFunction:
-    """A host of a generated module: all its arguments are addresses (int), and so is its result."""
+class HostFunction(GeneratedFunction):
+    """A host: all its arguments are addresses (int), and so is its result."""
+
+    result = types.int64
 
     def __init__(self, function: Callable[..., int]) -> None:
-        self.name = function.__name__
+        super().__init__(function)
         self.types = (types.int64,) * function.__code__.co_argcount
-        self.dispatcher = njit(**_FLAGS)(function)
-
-    def compile(self, cache: bool) -> Callable[..., int]:
-        """The native entry point, without Numba's dispatch on argument types."""
-        if cache:
-            self.dispatcher.enable_caching()
-        self.dispatcher.compile(types.int64(*self.types))
-        self.cached = bool(self.dispatcher.stats.cache_hits)
-        entry: Callable[..., int] = self.dispatcher.overloads[self.types].entry_point
-        return entry
 
 
 def kernel(function: Callable[..., None]) -> KernelFunction:

@@ -97,6 +97,7 @@ class _Host:
         self.scratch, self.error = names.fresh("scratch"), names.fresh("error")
         params = [annotation(t, self.buffers[t].type) for t in tensors]
         params += [f"{self.table}: int", f"{self.arena}: int"]
+        first = len(self.writer.lines) + 1
         self.writer.line("@host", why="the host")
         self.writer.signature(name, params, "tensors, table of parameters, scratch memory")
         self.named = set(tensors)
@@ -107,7 +108,7 @@ class _Host:
             self.writer.line(
                 f"return failed({self.error})" if self.checked else "return 0", why="the result"
             )
-        return Segment(name, tensors)
+        return Segment(name, tensors, first, len(self.writer.lines))
 
     def _root(self, name: str) -> str:
         buffer = self.buffers[name]

@@ -6,9 +6,12 @@ The text is deterministic and reads like the Loop IR it was printed from.  Nothi
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
+
 from minicompile.codegen.host import print_hosts
 from minicompile.codegen.kernel_printer import KernelPrinter
-from minicompile.codegen.source import Check, CodeWriter, KernelSource, Line, Source
+from minicompile.codegen.source import Check, CodeWriter, KernelSource, Line, Segment, Source
 from minicompile.ir.loop import Program
 
 ALWAYS = ("kernel", "host", "address", "error_cell", "failed", "inf", "nan")
@@ -24,8 +27,14 @@ def generate(program: Program) -> Source:
     scratch = max((k.scratch_bytes for k in kernels), default=0)
     segments = print_hosts(program, kernels, writer, bool(checks))
     header = _header(program, used)
-    shifted = tuple(_shift(k, len(header)) for k in kernels)
-    return Source((*header, *writer.lines), shifted, tuple(segments), tuple(checks), scratch)
+    below = len(header)
+    return Source(
+        (*header, *writer.lines),
+        tuple(_shift(k, below) for k in kernels),
+        tuple(_shift(s, below) for s in segments),
+        tuple(checks),
+        scratch,
+    )
 
 
 def _header(program: Program, used: set[str]) -> tuple[Line, ...]:
@@ -42,7 +51,9 @@ def _blank(writer: CodeWriter) -> None:
     writer.line("", why="space")
 
 
-def _shift(k: KernelSource, lines: int) -> KernelSource:
-    from dataclasses import replace
+T = TypeVar("T", KernelSource, Segment)
 
+
+def _shift(k: T, lines: int) -> T:
+    """The same function, so many lines further down."""
     return replace(k, first_line=k.first_line + lines, last_line=k.last_line + lines)

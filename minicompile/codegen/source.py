@@ -44,16 +44,16 @@ class KernelSource:
     extra: tuple[str, ...]
     scratch_bytes: int
     extent: int | None
-    work: float = 0.0
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One host function: its name and the buffers whose addresses are its first arguments."""
+    """One host function: the buffers whose addresses are its first arguments."""
 
     name: str
     buffers: tuple[str, ...]
-    threaded: bool = False
+    first_line: int
+    last_line: int
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,10 @@ class Source:
     def text(self) -> str:
         return "".join(line.text + "\n" for line in self.lines)
 
-    def kernel_text(self, name: str) -> str:
-        kernel = next(k for k in self.kernels if k.name == name)
-        return "\n".join(line.text for line in self.lines[kernel.first_line - 1 : kernel.last_line])
+    def function_text(self, name: str) -> str:
+        """The text of a kernel or a host."""
+        f = next(f for f in (*self.kernels, *self.segments) if f.name == name)
+        return "\n".join(line.text for line in self.lines[f.first_line - 1 : f.last_line])
 
 
 @dataclass
