@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from minicompile.ir.loop import (
@@ -18,7 +18,6 @@ from minicompile.ir.loop import (
 )
 from minicompile.lower.analysis import (
     Body,
-    Strides,
     carried,
     ceil_div,
     chain,
@@ -53,7 +52,7 @@ class Contraction:
     inner_flops: int  # of one innermost iteration
     epilogue_flops: int  # of one element of the result
     stores: tuple[Store, ...]
-    strides: Strides
+    steps: Mapping[tuple[int, str], int | None]  # (id of a load or store, variable) -> stride
 
     @property
     def depth(self) -> int:
@@ -61,10 +60,11 @@ class Contraction:
         return math.prod(x.extent for x in self.reduction)
 
     def step(self, load: Load | Store, var: str) -> int | None:
-        return stride(load.index, self.strides[load.buf], var)
+        """How far apart in memory neighbours along the loop `var` are; None if not evenly spaced."""
+        return self.steps[id(load), var] if var else 0
 
     def varying(self, var: str) -> list[Load]:
-        return [x for x in self.loads if var and self.step(x, var) != 0]
+        return [x for x in self.loads if self.step(x, var) != 0]
 
     def extent(self, var: str) -> int:
         return next((x.extent for x in (*self.outer, *self.reduction) if x.var == var), 1)
@@ -87,9 +87,13 @@ def recognize(k: Kernel, root: str) -> Contraction | None:
     after = body[body.index(nests[0]) + 1 :]
     stores = tuple(s for s in after if isinstance(s, Store))
     scalars = sum(isinstance(s, Accumulate) for s in inner)
-    return Contraction(
-        outer, reduction, loads, scalars, _cost(inner), _cost(after), stores, strides_of(k)
-    )
+    strides = strides_of(k)
+    steps = {
+        (id(x), y.var): stride(x.index, strides[x.buf], y.var)
+        for x in (*loads, *stores)
+        for y in (*outer, *reduction)
+    }
+    return Contraction(outer, reduction, loads, scalars, _cost(inner), _cost(after), stores, steps)
 
 
 def _cost(stmts: Body) -> int:
@@ -132,12 +136,12 @@ def choices(c: Contraction) -> list[Choice]:
 
 def row_choices(c: Contraction) -> Iterator[Choice]:
     """Lanes along an axis of the result."""
-    for v in (x.var for x in c.outer if straight(x) and not carried(x)):
+    free = [x.var for x in c.outer if not carried(x)]
+    for v in (x.var for x in c.outer if x.var in free and straight(x)):
         moving = c.varying(v)
         if not moving:
             continue
-        others = [x.var for x in c.outer if x.var != v and not carried(x)]
-        for u in ["", *others]:
+        for u in ["", *(y for y in free if y != v)]:
             for nv in range(1, 5):
                 room = machine().registers - 1 - nv * len(moving)
                 most = min(room // (nv * c.scalars), c.extent(u), MAX_ROWS)
@@ -182,16 +186,16 @@ def _panel(c: Contraction, load: Load) -> float:
 
 def dot_choices(c: Contraction) -> Iterator[Choice]:
     """Lanes along a reduction axis: every operand has unit stride there (or does not vary)."""
+    names = ["", *(y.var for y in c.outer if not carried(y))]
     for x in c.reduction:
         steps = [c.step(load, x.var) for load in c.loads]
         if not straight(x) or not all(s in (0, 1) for s in steps) or 1 not in steps:
             continue
-        names = ["", *(y.var for y in c.outer if not carried(y))]
         for u in names:
             for w in names:
                 if w == u or (u and not w):
                     continue
-                for mr in range(1, min(c.extent(u), MAX_ROWS) + 1):
+                for mr in {balanced(c.extent(u), most) for most in (1, 2, 3, 4, 6, 8)}:
                     room = machine().registers - 2 - mr
                     most = min(room // (mr * c.scalars), c.extent(w), MAX_COLUMNS)
                     if most >= 1:
