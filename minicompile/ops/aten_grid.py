@@ -6,7 +6,10 @@ Source: aten/src/ATen/native/GridSamplerUtils.h.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import operator
 from collections.abc import Sequence
 
 from minicompile.errors import NotNative
@@ -62,6 +65,18 @@ class Sampler:
         values = moved(values, (3,), (1,))
         return where(self.spread(inside, values), widened(values), 0.0)
 
+    def mixed(self, y: Handle, x: Handle) -> Handle:
+        """The four elements around each place, weighed by how near they are."""
+        left, top = floor(x), floor(y)
+        right, bottom = left + 1.0, top + 1.0
+        rows = ((top, bottom - y), (bottom, y - top))
+        columns = ((left, right - x), (right, x - left))
+        terms = []
+        for (row, weight_y), (column, weight_x) in itertools.product(rows, columns):
+            values = self.read(row, column)
+            terms.append(values * self.spread(weight_x * weight_y, values))
+        return functools.reduce(operator.add, terms)
+
     def _within(self, place: Handle, size: int) -> Handle:
         return ge(place, 0.0) & le(place, float(size - 1))
 
@@ -97,22 +112,11 @@ def grid_sampler_2d(
         raise NotNative("bicubic grid sampling")
     if input.dtype.bytes == 2:
         raise NotNative("grid sampling in half floats, where PyTorch rounds the places themselves")
-    coordinates = widened(grid)
-    x, y = (dropped(cut(coordinates, 3, k, k + 1), 3) for k in (0, 1))
+    x, y = (dropped(cut(widened(grid), 3, k, k + 1), 3) for k in (0, 1))
     x = _places(x, input.shape[3], padding_mode, align_corners)
     y = _places(y, input.shape[2], padding_mode, align_corners)
     image = Sampler(input, x.shape)
-    if interpolation_mode == NEAREST:
-        return cast(image.read(rounded(y), rounded(x)), input.dtype)
-    left, top = floor(x), floor(y)
-    right, bottom = left + 1.0, top + 1.0
-    out = None
-    for place_y, weight_y in ((top, bottom - y), (bottom, y - top)):
-        for place_x, weight_x in ((left, right - x), (right, x - left)):
-            values = image.read(place_y, place_x)
-            term = values * image.spread(weight_x * weight_y, values)
-            out = term if out is None else out + term
-    assert out is not None
+    out = image.read(rounded(y), rounded(x)) if interpolation_mode == NEAREST else image.mixed(y, x)
     return cast(out, input.dtype)
 
 

@@ -59,14 +59,18 @@ def _distances(x1: Handle, x2: Handle, p: float) -> Handle:
     last = (difference.ndim - 1,)
     if p == 2:
         return sqrt(reduce_sum(difference * difference, dims=last))
-    size = absolute(difference)
+    return _norm(absolute(difference), p, last)
+
+
+def _norm(size: Handle, p: float, dims: tuple[int, ...]) -> Handle:
+    """The p-norm of sizes: their number that is not 0, their sum, their maximum, or by powers."""
     if p == 0:
-        return reduce_sum(cast(ne(size, 0.0), size.dtype), dims=last)
+        return reduce_sum(cast(ne(size, 0.0), size.dtype), dims=dims)
     if p == 1:
-        return reduce_sum(size, dims=last)
+        return reduce_sum(size, dims=dims)
     if p == float("inf"):
-        return reduce_max(size, dims=last)
-    return pow(reduce_sum(pow(size, float(p)), dims=last), 1.0 / p)
+        return reduce_max(size, dims=dims)
+    return pow(reduce_sum(pow(size, p), dims=dims), 1.0 / p)
 
 
 _POINTS = (floats(2, 4, 3), floats(2, 5, 3))

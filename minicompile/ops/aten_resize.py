@@ -7,6 +7,8 @@ axis and weighs them.  Source: aten/src/ATen/native/UpSample.h.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -120,6 +122,42 @@ def _outer(t: Handle) -> Handle:
     return ((_A * t - 5.0 * _A) * t + 8.0 * _A) * t - 4.0 * _A
 
 
+@dataclass(frozen=True)
+class Grid:
+    """What a resized image reads: the taps of each axis."""
+
+    image: Handle
+    outputs: tuple[int, ...]
+    taps: list[list[Tap]]
+
+    @property
+    def lead(self) -> int:
+        """How many axes come before the resized ones."""
+        return self.image.ndim - len(self.outputs)
+
+    def total(self, *chosen: Tap) -> Handle:
+        """The weighted sum over the axes that no tap is chosen for yet, the last axis innermost."""
+        if len(chosen) == len(self.outputs):
+            return self.read(chosen)
+        terms = [
+            self.weighed(self.total(*chosen, tap), tap, len(chosen))
+            for tap in self.taps[len(chosen)]
+        ]
+        return functools.reduce(operator.add, terms)
+
+    def weighed(self, values: Handle, tap: Tap, k: int) -> Handle:
+        """Values times the weight of a tap of axis k."""
+        if tap.weight is None:
+            return values
+        return values * along(tap.weight, self.lead + k, values.shape)
+
+    def read(self, chosen: tuple[Tap, ...]) -> Handle:
+        """The image at one tap of each axis."""
+        index = [along(tap.index, k, self.outputs) for k, tap in enumerate(chosen)]
+        picked = emit("gather", self.image, *index, dims=range(self.lead, self.image.ndim))
+        return widened(moved(picked, range(len(index)), range(self.lead, self.image.ndim)))
+
+
 def interpolated(
     x: Handle,
     outputs: Sequence[int],
@@ -127,33 +165,12 @@ def interpolated(
     scales: Scales,
     taps: Callable[[Axis], list[Tap]],
 ) -> Handle:
-    """The last axes of x resized: the weighted sum over all combinations of taps, the last axis first."""
+    """The last axes of x resized: the weighted sum over all combinations of taps."""
     if not x.dtype.is_float:
         raise NotNative("interpolation of integers, which PyTorch does in fixed point")
-    n, lead = len(outputs), x.ndim - len(outputs)
     dtype = f64 if x.dtype is f64 else f32
-    pairs = zip(x.shape[lead:], outputs, scales)
-    by_axis = [taps(Axis(size, out, aligned, scale, dtype)) for size, out, scale in pairs]
-    shape = (*x.shape[:lead], *outputs)
-
-    def total(chosen: tuple[Tap, ...]) -> Handle:
-        """The sum over the axes that no tap is chosen for yet."""
-        if len(chosen) == n:
-            index = [along(tap.index, k, outputs) for k, tap in enumerate(chosen)]
-            picked = emit("gather", x, *index, dims=tuple(range(lead, x.ndim)))
-            return widened(moved(picked, range(n), range(lead, x.ndim)))
-        terms = []
-        for tap in by_axis[len(chosen)]:
-            term = total((*chosen, tap))
-            weight = tap.weight
-            terms.append(
-                term if weight is None else term * along(weight, lead + len(chosen), shape)
-            )
-        first, *others = terms
-        for term in others:
-            first = first + term
-        return first
-
-    if all(tap.weight is None for axis in by_axis for tap in axis):
+    axes = zip(x.shape[x.ndim - len(outputs) :], outputs, scales)
+    by_axis = [taps(Axis(size, out, aligned, scale, dtype)) for size, out, scale in axes]
+    if all(tap.weight is None for found in by_axis for tap in found):
         return x
-    return cast(total(()), x.dtype)
+    return cast(Grid(x, tuple(outputs), by_axis).total(), x.dtype)

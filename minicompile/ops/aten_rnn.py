@@ -10,17 +10,14 @@ from collections.abc import Sequence
 
 from minicompile.ops.aten_matmul import linear
 from minicompile.ops.aten_slice import pieces
+from minicompile.ops.aten_special import sigmoid
 from minicompile.ops.build import Handle, broadcast_to
-from minicompile.ops.elementwise import exp, maximum, tanh
+from minicompile.ops.elementwise import maximum, tanh
 from minicompile.ops.promote import cast, widened
 from minicompile.ops.registry import composite, sample
 from minicompile.ops.samples import floats
 
 Maybe = Handle | None
-
-
-def _sigmoid(x: Handle) -> Handle:
-    return 1.0 / (exp(-x) + 1.0)
 
 
 def _biased(x: Handle, bias: Maybe) -> Handle:
@@ -39,7 +36,7 @@ def _lstm(
 ) -> tuple[Handle, Handle, list[Handle]]:
     """``c = f*c + i*g; h = o*tanh(c)``: (h, c, the gates), from the two products before the gates."""
     i, f, g, o = _parts(_biased(inputs, input_bias) + _biased(hidden, hidden_bias), 4)
-    gates = [_sigmoid(i), _sigmoid(f), tanh(g), _sigmoid(o)]
+    gates = [sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)]
     c = gates[1] * widened(cx) + gates[0] * gates[2]
     return gates[3] * tanh(c), c, gates
 
@@ -77,7 +74,7 @@ def _gru(
     """``r, z = sigmoid(...); n = tanh(x_n + r*h_n); h = n + z*(h - n)``."""
     x_r, x_z, x_n = _parts(_biased(inputs, input_bias), 3)
     h_r, h_z, h_n = _parts(_biased(hidden, hidden_bias), 3)
-    r, z = _sigmoid(x_r + h_r), _sigmoid(x_z + h_z)
+    r, z = sigmoid(x_r + h_r), sigmoid(x_z + h_z)
     n = tanh(x_n + r * h_n)
     return n + z * (widened(hx) - n)
 
