@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import minicompile.lower  # noqa: F401  (registers the passes on loops)
 from minicompile.errors import CompileError
 from minicompile.ir.text import parse, text
 from minicompile.passes.manager import PassManager

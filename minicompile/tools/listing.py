@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+import minicompile.lower  # noqa: F401  (registers the passes on loops)
 from minicompile.ops.registry import COMPOSITES, PRIMITIVES, Kind, Primitive
 from minicompile.options import PIPELINE, REQUIRED
 from minicompile.passes.manager import Pass, parse_pipeline
