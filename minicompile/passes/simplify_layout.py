@@ -185,9 +185,12 @@ def reduce_ones(node: Node, defs: Defs) -> Result:
     if kind_of(node.op) is not Kind.REDUCTION:
         return None
     x = source(node)
-    if any(x.type.dims[d] != 1 for d in ints(node, "dims")):
+    dims = ints(node, "dims")
+    if any(x.type.dims[d] != 1 for d in dims):
         return None
-    return layout.reshape(wrap(x), shape=node.out.type.shape)
+    starts_at_zero = dims and node.op == "reduce_sum" and x.type.dtype.is_float
+    value = Handle(x) + 0.0 if starts_at_zero else Handle(x)  # the sum of one -0.0 is 0.0
+    return layout.reshape(value, shape=node.out.type.shape)
 
 
 LAYOUT_RULES: tuple[Rule, ...] = (

@@ -221,6 +221,17 @@ def test_forbidden_chain(name: str) -> None:
     check_pass("simplify", program(inputs, lines), program(inputs, lines))
 
 
+def test_the_sum_of_one_negative_zero_is_positive() -> None:
+    before = program("x: f32[4, 1]", ["f32[4] = reduce_sum(x, dims=(1,))"])
+    after = """
+    def f(x: f32[4, 1]) -> f32[4]:
+        t0_0: f32[4, 1] = add(x, 0.0)
+        t0: f32[4] = reshape(t0_0, shape=(4,))
+        return t0
+    """
+    check_pass("simplify", before, after)
+
+
 def test_one_sweep_reaches_the_fixpoint() -> None:
     source = """
     def f(x: f32[4, 8]) -> f32[4, 8]:
