@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
 from minicompile.errors import CompileError
+from minicompile.ir.graph import Node
 
 _MISSING = object()
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, torch.dtype, torch.device)
@@ -99,6 +100,35 @@ class ArgumentFake:
                 remedy=f"Write into it instead: {name}.copy_(value), or return the new tensor.",
             )
         return int(self.fake.untyped_storage()._cdata)
+
+
+def no_overlap(mutated: tuple[str, ...], real: Mapping[str, torch.Tensor]) -> None:
+    """Refuse writes into memory that another argument also shows."""
+    storages = {name: t.untyped_storage().data_ptr() for name, t in real.items()}
+    for name in mutated:
+        for other, storage in storages.items():
+            if other != name and storage == storages[name] and real[name].numel():
+                raise CompileError(
+                    "MC012",
+                    f"the model writes to {name}, whose memory {other} shares",
+                    remedy=f"Pass {other}.clone() instead.",
+                )
+
+
+def addresses_memory(nodes: Iterable[Node], real: Mapping[str, torch.Tensor]) -> bool:
+    """Does as_strided count from the start of the storage? Then no argument may start elsewhere."""
+    absolute = any(
+        n.op.startswith("aten.as_strided") and len(n.args) > 3 and n.args[3] is not None
+        for n in nodes
+    )
+    for name, t in real.items():
+        if absolute and t.storage_offset():
+            raise CompileError(
+                "MC012",
+                f"as_strided counts from the start of the storage, but {name} starts elsewhere in it",
+                remedy=f"Pass {name}.clone(), or use slicing in place of as_strided.",
+            )
+    return absolute
 
 
 @contextlib.contextmanager

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -31,9 +29,15 @@ from minicompile.capture.names import Namer, graph_name, leaf_names
 from minicompile.capture.provenance import Provenance, run_model
 from minicompile.capture.recorder import Recorder, TorchCalls
 from minicompile.capture.refuse import check_input, explained
-from minicompile.capture.side_effects import ArgumentFake, steady_generators
+from minicompile.capture.shortcuts import no_shortcuts
+from minicompile.capture.side_effects import (
+    ArgumentFake,
+    addresses_memory,
+    no_overlap,
+    steady_generators,
+)
 from minicompile.errors import CompileError
-from minicompile.ir.graph import Graph, Node, Output, Value
+from minicompile.ir.graph import Graph, Output, Value
 from minicompile.ir.torch_call import hidden_writes
 
 _LOCK = threading.RLock()  # modules are patched and their parameters swapped: one capture at a time
@@ -126,7 +130,7 @@ class _Session:
             for context in (
                 torch.inference_mode(False),
                 torch.no_grad(),
-                _no_shortcuts(),
+                no_shortcuts(),
                 self.state.training_reads(),
                 self.provenance.module_paths(self.state.on_call),
                 self.fake,
@@ -180,7 +184,7 @@ class _Session:
         inputs = tuple(i.value for i in self.inputs)
         nodes = tuple(self.recorder.nodes)
         mutated = self._mutated(real)
-        _no_overlap(mutated, real)
+        no_overlap(mutated, real)
         return Captured(
             graph=Graph(graph_name(self.model), inputs, params, nodes, tuple(outputs)),
             structure=flatten(self.args, self.kwargs)[1],
@@ -192,7 +196,7 @@ class _Session:
             out_spec=out_spec,
             mutated=mutated,
             requires_grad=tuple(name for name, t in real.items() if t.requires_grad),
-            zero_offset=_addresses_memory(nodes, real),
+            zero_offset=addresses_memory(nodes, real),
             autocast=torch.is_autocast_enabled(self.device),
             default_dtype=torch.get_default_dtype(),
             device=self.device,
@@ -243,61 +247,3 @@ def _literal(x: Any) -> Any:
         remedy="Return tensors in tuples, lists or dicts, or register the class with "
         "torch.utils._pytree.register_pytree_node.",
     )
-
-
-def _no_overlap(mutated: tuple[str, ...], real: Mapping[str, torch.Tensor]) -> None:
-    """Refuse writes into memory that another argument also shows."""
-    storages = {name: t.untyped_storage().data_ptr() for name, t in real.items()}
-    for name in mutated:
-        for other, storage in storages.items():
-            if other != name and storage == storages[name] and real[name].numel():
-                raise CompileError(
-                    "MC012",
-                    f"the model writes to {name}, whose memory {other} shares",
-                    remedy=f"Pass {other}.clone() instead.",
-                )
-
-
-def _addresses_memory(nodes: Iterable[Node], real: Mapping[str, torch.Tensor]) -> bool:
-    """Does as_strided count from the start of the storage? Then no argument may start elsewhere."""
-    absolute = any(
-        n.op.startswith("aten.as_strided") and len(n.args) > 3 and n.args[3] is not None
-        for n in nodes
-    )
-    for name, t in real.items():
-        if absolute and t.storage_offset():
-            raise CompileError(
-                "MC012",
-                f"as_strided counts from the start of the storage, but {name} starts elsewhere in it",
-                remedy=f"Pass {name}.clone(), or use slicing in place of as_strided.",
-            )
-    return absolute
-
-
-@contextlib.contextmanager
-def _no_shortcuts() -> Iterator[None]:
-    """Let every call arrive at the recorder.
-
-    A TorchFunctionMode is popped while it handles a call, so inside a Python function that checks for
-    overrides (F.multi_head_attention_forward) the calls below would not be seen: the checks say no
-    here.  The fused encoder kernel is switched off, and so is the cache of autocast, which would keep
-    fakes.  FakeTensorMode logs shape errors at length before it raises them: that is silenced.
-    """
-    owner = threading.get_ident()
-    checks = {n: getattr(F, n) for n in dir(F) if n.startswith("has_torch_function")}
-    log = logging.getLogger("torch._subclasses.fake_tensor")
-    level, fast = log.level, torch.backends.mha.get_fastpath_enabled()
-    cache = torch.is_autocast_cache_enabled()
-    for name, check in checks.items():
-        setattr(F, name, lambda *a, c=check: threading.get_ident() != owner and c(*a))
-    log.setLevel(logging.CRITICAL)
-    torch.backends.mha.set_fastpath_enabled(False)
-    torch.set_autocast_cache_enabled(False)
-    try:
-        yield
-    finally:
-        torch.set_autocast_cache_enabled(cache)
-        torch.backends.mha.set_fastpath_enabled(fast)
-        log.setLevel(level)
-        for name, check in checks.items():
-            setattr(F, name, check)
