@@ -150,10 +150,10 @@ class Rules:
         if worst.kind == "broken":
             return "no loops fit the reshape between them"
         cheap = producer.cost <= CHEAP
-        if worst.factor > 1 and not cheap:
-            return f"each element would be computed {worst.factor:g} times"
         if worst.kind == "choose" and not cheap:
             return "it would be computed under a condition"
+        if worst.factor > 1 and not cheap:
+            return f"each element would be computed {worst.factor:g} times"
         return self._only_reader(producer, mine, node)
 
     # ------------------------------------------------------------------ who else reads it?
