@@ -15,7 +15,7 @@ from minicompile.tools import target as targets
 from minicompile.tools.page import say, table
 from minicompile.tools.target import Target
 from minicompile.view import legend, render
-from minicompile.view.render import write_atomically
+from minicompile.view.rendering import write_atomically
 
 
 def command(arguments: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from minicompile.view.diff import Diff, diff
 from minicompile.view.dot_buffers import dot_buffers
 from minicompile.view.dot_graph import dot_graph
 from minicompile.view.dot_loop import dot_kernel, dot_program
-from minicompile.view.render import draw, drawing_program, render
+from minicompile.view.rendering import draw, drawing_program, render
 from minicompile.view.style import legend, notice
 
 __all__ = ["Diff", "diff", "dot", "draw", "drawing_program", "legend", "render", "svg"]
