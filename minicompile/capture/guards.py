@@ -96,8 +96,9 @@ class _Builder:
             else:
                 self.constant(leaf)
         self.gradients()
+        self.structure()
         for module in self.captured.modules:
-            self.module(module)
+            self.training(module)
         for first, second in self.captured.tied:
             self.tied(first, second)
         self.memory()
@@ -190,15 +191,21 @@ class _Builder:
         """Does any parameter of the graph require a gradient now?"""
         return any(slot.read().requires_grad for slot in self.captured.slots)
 
-    def module(self, m: ModuleFact) -> None:
-        """The same module still stands there, in the mode that the model looked at."""
-        name = self.use(f"module_{m.path}" if m.path else "model", m.module)
-        if m.parent is not None:
-            table = self.use(f"{name}_in", m.parent._modules)
-            self.add(
-                f"{table}.get({m.attribute!r}) is {name}", f"another module stands at {m.path}"
-            )
+    def structure(self) -> None:
+        """The same modules still stand in each module: one comparison of identities per parent."""
+        parents = {id(m.parent): m.parent for m in self.captured.modules if m.parent is not None}
+        paths = {id(m.module): m.path for m in self.captured.modules}
+        for key, parent in parents.items():
+            path = paths.get(key, "")
+            table = self.use(f"children_of_{path}" if path else "children", parent._modules)
+            known = self.use(f"{table}_known", list(parent._modules.values()))
+            words = f"a module inside {path or 'the model'} was replaced"
+            self.add(f"[*{table}.values()] == {known}", words)
+
+    def training(self, m: ModuleFact) -> None:
+        """A module is still in the mode that the model looked at."""
         if m.training is not None:
+            name = self.use(f"module_{m.path}" if m.path else "model", m.module)
             words = f"{m.path or 'the model'}: training is {{now}}, was {m.training}"
             self.add(f"{name}.training is {m.training}", words, f"{name}.training")
 
