@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from minicompile.ir.graph import Node
 from minicompile.ops.registry import Kind, kind_of
 from minicompile.passes.fuse_kernel import Kernel, products, same_space
+from minicompile.passes.fuse_readers import EPILOGUE, Readers, title
 from minicompile.passes.fuse_sources import CHEAP, Link, Sources
 
 ROW_LIMIT = 1 << 16  # elements: a longer row has left the L2 cache before it is read again
-EPILOGUE = (Kind.ELEMENTWISE, Kind.LAYOUT)  # what may follow a contraction in its kernel
 EPILOGUE_COST = 8  # additions an unrelated producer may add to a contraction's epilogue
 
 
@@ -32,6 +32,10 @@ class Rules:
     sources: Sources
     kernel_of: dict[str, Kernel]
     limits: Limits
+
+    @property
+    def readers(self) -> Readers:
+        return Readers(self.sources, self.kernel_of)
 
     def against(self, producer: Kernel, mine: Kernel, node: Node, links: list[Link]) -> str:
         """Why the kernel `mine`, which `node` is in, must stay apart from `producer`; "" to fuse."""
@@ -109,7 +113,7 @@ class Rules:
         if kind_of(node.op) not in EPILOGUE:
             return "only elementwise work fits behind a contraction"
         for link in links:
-            reader = self._reader_outside(link.producer, producer, node)
+            reader = self.readers.outside(link.producer, producer, node)
             if reader:
                 return f"{reader} reads it, too, so it is stored in any case"
         return ""
@@ -120,7 +124,7 @@ class Rules:
             return "the loops differ"
         if producer.cost > EPILOGUE_COST:
             return f"{producer.cost} additions are too much for the contraction's epilogue"
-        return self._only_reader(producer, mine, node)
+        return self.readers.only_one(producer, mine, node)
 
     def rows(self, producer: Kernel, mine: Kernel, links: list[Link]) -> str:
         """One value per row meets the elements of that row."""
@@ -154,44 +158,7 @@ class Rules:
             return "it would be computed under a condition"
         if worst.factor > 1 and not cheap:
             return f"each element would be computed {worst.factor:g} times"
-        return self._only_reader(producer, mine, node)
-
-    # ------------------------------------------------------------------ who else reads it?
-
-    def _only_reader(self, producer: Kernel, mine: Kernel, node: Node) -> str:
-        for name in producer.names:
-            if name in self.sources.must_exist:
-                return "it is a result, so it is stored in any case"
-            for link in self.sources.users.get(name, ()):
-                user = link.consumer
-                owner = self.kernel_of.get(user.outs[0].name) if user.outs else None
-                if user is not node and owner is not producer and owner is not mine:
-                    return f"{title(user)} reads it, too, so it is stored in any case"
-        return ""
-
-    def _reader_outside(self, name: str, producer: Kernel, node: Node) -> str:
-        """A reader of the value that could not be in the epilogue, or ""."""
-        if name in self.sources.must_exist:
-            return "the caller"
-        for link in self.sources.users.get(name, ()):
-            user = link.consumer
-            inside = bool(user.outs) and self.kernel_of.get(user.outs[0].name) is producer
-            if user is not node and not inside and not self._fits_behind(user, name):
-                return title(user)
-        return ""
-
-    def _fits_behind(self, node: Node, name: str) -> bool:
-        """Could `node` be computed in one pass with the value `name`, from that and from older values?"""
-        if kind_of(node.op) not in EPILOGUE:
-            return False
-        for link in self.sources.links_of(node):
-            producer = self.sources.producers.get(link.producer)
-            if link.producer == name or self.sources.depends(link.producer, name):
-                if producer is None or link.relation.kind != "same":
-                    return False
-                if link.producer != name and not self._fits_behind(producer, name):
-                    return False
-        return True
+        return self.readers.only_one(producer, mine, node)
 
     # ------------------------------------------------------------------ is it allowed at all?
 
@@ -230,7 +197,3 @@ _RANKS = ("same", "row", "part", "moved", "repeated", "choose", "broken")
 
 def _rank(link: Link) -> int:
     return _RANKS.index(link.relation.kind)
-
-
-def title(node: Node) -> str:
-    return f"{node.outs[0].name} = {node.op}" if node.outs else node.op

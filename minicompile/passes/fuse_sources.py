@@ -145,11 +145,11 @@ class Sources:
         """For each work node or Extern the set, as bits, of the values it is computed from."""
         self.bit, self.above = {}, {}
         for position, (name, links) in enumerate(self.links.items()):
-            self.bit[name] = 1 << position
-            self.above[name] = 0
+            above = 0
             for link in links:
-                p = link.producer
-                self.above[name] |= self.above.get(p, 0) | self.bit.get(p, 0)
+                above |= self.above.get(link.producer, 0) | self.bit.get(link.producer, 0)
+            for v in self.producers[name].outs:
+                self.bit[v.name], self.above[v.name] = 1 << position, above
 
     def links_of(self, node: Node) -> list[Link]:
         """Everything in memory that a work node or an Extern reads."""
