@@ -21,6 +21,7 @@ from minicompile.lower.analysis import (
     carried,
     ceil_div,
     chain,
+    depends,
     find,
     flops,
     loops_of,
@@ -79,9 +80,9 @@ def recognize(k: Kernel, root: str) -> Contraction | None:
     reduction, inner = chain(nests[0])
     if not all(isinstance(s, (Bind, Accumulate)) for s in inner):
         return None
-    private = {s.buf for s in body if isinstance(s, Alloc)}
-    loads = tuple(dict.fromkeys(n for n in walk(inner) if isinstance(n, Load)))
-    loads = tuple(x for x in loads if x.buf not in private)
+    names = {x.var for x in reduction} | {s.name for s in inner if isinstance(s, Bind)}
+    found = dict.fromkeys(n for n in walk(inner) if isinstance(n, Load))
+    loads = tuple(x for x in found if depends(x, names))
     if len(loads) < 2 or not all(isinstance(s, (Alloc, Bind, Store, For)) for s in body):
         return None
     after = body[body.index(nests[0]) + 1 :]

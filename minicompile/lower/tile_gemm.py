@@ -177,9 +177,10 @@ def _roll_epilogue(k: Kernel, tile: list[str]) -> Kernel:
     if sum(map(flops, epilogue)) < HEAVY:
         return k
     index = tuple(ix(v) for v in tile)
+    held = {s.buf for s in walk(k.body) if isinstance(s, Alloc) and s.memory == "register"}
     copies: Body = ()
     for load in dict.fromkeys(n for n in walk(epilogue) if isinstance(n, Load)):
-        if load.index == index:
+        if load.buf in held:
             raw = fresh(k, f"{load.buf}_tile")
             shape = tuple(y.extent for y in loops)
             copies += (Alloc(raw, TensorType(load.dtype, shape), "local"),)
