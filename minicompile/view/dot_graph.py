@@ -30,7 +30,7 @@ def dot_graph(
     body += [dot_edge(picture, e) for e in picture.edges]
     body += hold_sources(picture)
     if picture.closed:
-        note = f"{len(graph.nodes)} operations; modules are closed to one box"
+        note = f"{len(graph.nodes)} operations; {picture.closed} are closed to one box"
     return style.drawing(body, f"label=<{caption(note)}>" if note else "")
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from minicompile.ir.graph import Graph, Verdict
 from minicompile.ir.types import TensorType
 from minicompile.view.folding import Folded, Run, fold
 from minicompile.view.style import shorten
-from minicompile.view.units import Letter, Unit, close, units_of
+from minicompile.view.units import Letter, Unit, close_calls, close_modules, units_of
 
 KERNELS_ABOVE = 40  # primitives: a fused graph with more is drawn as one box per kernel
 WORDS_ABOVE = 60  # operations: with more, layouts become words on edges
+CALLS_ABOVE = 120  # boxes: with more, the primitives of one call are closed to one box
 CLOSED_ABOVE = 400  # boxes: with more, modules are closed to one box
+_CLOSERS: tuple[tuple[str, int, Callable[[list[Unit]], list[Unit]]], ...] = (
+    ("calls", CALLS_ABOVE, close_calls),
+    ("modules", CLOSED_ABOVE, lambda units: close_modules(units, 2)),
+    ("modules", CLOSED_ABOVE, lambda units: close_modules(units, 1)),
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class Scene:
     edges: list[Edge]
     runs: list[Run]
     kernels: bool
-    closed: bool
+    closed: str  # what is drawn as one box: "calls", "modules" or ""
     types: dict[str, TensorType]
     apart: dict[tuple[str, str], Verdict]  # (producer, consumer) -> why they do not share a kernel
 
@@ -57,10 +63,10 @@ def scene(
         units = [replace(u, shape=(*u.shape, marks.get(u.name, ""))) for u in units]
     wordy = len(units) > WORDS_ABOVE and not marks
     chosen, words = _settle(units, folded, wordy)
-    closed = len(chosen.units) > CLOSED_ABOVE
-    for depth in (2, 1):
-        if len(chosen.units) > CLOSED_ABOVE:
-            units = close(units, depth)
+    closed = ""
+    for what, limit, further in _CLOSERS:
+        if len(chosen.units) > limit and not marks:
+            units, closed = further(units), what
             chosen, words = _settle(units, folded, wordy)
     types = {v.name: v.type for n in graph.nodes for v in n.outs}
     types |= {v.name: v.type for v in graph.arguments}
