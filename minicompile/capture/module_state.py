@@ -9,6 +9,8 @@ over a module).  Real tensors met otherwise are constants the code closed over.
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -44,9 +46,12 @@ class ModuleState:
 
     def adopt(self, root: nn.Module, prefix: str) -> None:
         """Give `root` and its children fake tensors until `close`; their paths start with `prefix`."""
+        if id(root) in self.paths:
+            return
         fakes: dict[str, torch.Tensor] = {}
         for path, module in root.named_modules():
             full = ".".join(p for p in (prefix, path) if p)
+            self._refuse_scripts(full, module)
             self._meet(full, module, root, path)
             for kind in ("_parameters", "_buffers"):
                 for attribute, tensor in getattr(module, kind).items():
@@ -58,6 +63,14 @@ class ModuleState:
         self._stack.enter_context(_reparametrize_module(root, fakes, tie_weights=False))
         for path, module in root.named_modules():
             self.watch.add(".".join(p for p in (prefix, path) if p), module)
+
+    def _refuse_scripts(self, path: str, module: nn.Module) -> None:
+        if isinstance(module, torch.jit.ScriptModule):
+            raise CompileError(
+                "MC010",
+                f"{path or 'the model'} is a TorchScript module, whose code cannot be followed",
+                remedy="Compile the original module instead of the scripted one.",
+            )
 
     def _meet(self, full: str, module: nn.Module, root: nn.Module, path: str) -> None:
         if id(module) not in self.paths:
@@ -98,8 +111,7 @@ class ModuleState:
 
     def on_call(self, module: nn.Module) -> None:
         """A module is about to run: adopt it if it is new."""
-        if id(module) not in self.paths:
-            self.adopt(module, graph_name(module))
+        self.adopt(module, graph_name(module))
         self.called.add(id(module))
 
     def matters(self, t: torch.Tensor) -> bool:
@@ -139,3 +151,26 @@ class ModuleState:
             for path, m, parent, attribute in self.modules
             if id(m) in used
         )
+
+
+def roots_of(model: Any) -> Iterator[tuple[nn.Module, str]]:
+    """The modules that a callable visibly works on, each with the prefix of its parameters' names.
+
+    A module itself, or that of its method, has none; a module in a closure, in a global or in an attribute
+    of a callable object is called as it is there.
+    """
+    while isinstance(model, functools.partial):
+        model = model.func
+    owner = getattr(model, "__self__", None)
+    for root in (model, owner):
+        if isinstance(root, nn.Module):
+            yield root, ""
+            return
+    seen: dict[str, Any] = dict(getattr(owner or model, "__dict__", {}))
+    function = inspect.unwrap(model) if callable(model) else model
+    if inspect.isfunction(function):
+        names = inspect.getclosurevars(function)
+        seen |= {**names.globals, **names.nonlocals}
+    for name, value in seen.items():
+        if isinstance(value, nn.Module):
+            yield value, name

@@ -8,7 +8,7 @@ runtime needs the pointers anyway) are shape, dtype and strides looked at again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -27,7 +27,10 @@ class ParametersChanged(CompileError):
 
 
 class ParameterReader:
-    """The current tensors of a capture's parameters. `text` is the generated Python that reads them."""
+    """The current tensors of a capture's parameters, as a sequence that is read anew each time.
+
+    `text` is the generated Python that reads them.
+    """
 
     def __init__(self, captured: Captured) -> None:
         self._slots, self._values = captured.slots, captured.graph.params
@@ -37,21 +40,33 @@ class ParameterReader:
         exec(compile(self.text, f"<parameters of {captured.graph.name}>", "exec"), scope)
         self._tensors: Callable[[], tuple[torch.Tensor, ...]] = scope["tensors"]
         self._pointers: Callable[[], tuple[int, ...]] = scope["pointers"]
-        self._checked: tuple[int, ...] | None = None
+        self._checked: tuple[int, ...] = (-1,)  # no pointer is negative
 
     def tensors(self) -> list[torch.Tensor]:
         """The current tensor of each graph parameter, in order."""
         return list(self._tensors())
 
+    def __getitem__(self, n: int) -> torch.Tensor:
+        return self._slots[n].read()
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return iter(self._tensors())
+
     def pointers(self) -> tuple[int, ...]:
-        """Their data pointers. ParametersChanged if one no longer is what was compiled for."""
+        """Their data pointers; the same tuple object as long as none of them changed.
+
+        ParametersChanged if a parameter no longer is what was compiled for.
+        """
         now = self._pointers()
         if now != self._checked:
             problem = self.problem()
             if problem:
                 raise ParametersChanged(problem)
             self._checked = now
-        return now
+        return self._checked
 
     def problem(self) -> str:
         """What no longer fits, in words: ``fc1.weight: shape (4, 8), was (2, 8)``; "" if all is well."""

@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_flatten, tree_flatten_with_path, tree_unfla
 
 from minicompile.capture.captured import Captured, Leaf, Result, Slot, flatten
 from minicompile.capture.constants import argument_type, eager_strides
-from minicompile.capture.module_state import ModuleState
+from minicompile.capture.module_state import ModuleState, roots_of
 from minicompile.capture.names import Namer, graph_name, leaf_names
 from minicompile.capture.provenance import Provenance, run_model
 from minicompile.capture.recorder import Recorder, TorchCalls
@@ -114,9 +114,8 @@ class _Session:
         fake_args, fake_kwargs = tree_unflatten(fakes, spec)
         try:
             with self._surroundings():
-                root = getattr(self.model, "__self__", self.model)  # the module of a bound method
-                if isinstance(root, nn.Module):
-                    self.state.adopt(root, "")
+                for root, prefix in roots_of(self.model):
+                    self.state.adopt(root, prefix)
                 out = run_model(self.model, fake_args, fake_kwargs)
             self.state.watch.check(self.state.matters)
         finally:

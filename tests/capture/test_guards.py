@@ -190,6 +190,11 @@ def test_parameters_are_read_anew() -> None:
     reader = ParameterReader(capture(model, (X,)))
     before = reader.pointers()
     assert before == (model.weight.data_ptr(), model.bias.data_ptr())
+    assert (
+        reader.pointers() is before
+        and len([*reader]) == len(reader) == 2
+        and reader[1] is model.bias
+    )
     assert reader.tensors()[0] is model.weight
     model.weight = nn.Parameter(torch.zeros(2, 8))
     model.bias.data = torch.ones(2)

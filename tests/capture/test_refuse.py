@@ -235,3 +235,8 @@ def test_objects_that_may_hide_tensors() -> None:
 def test_lazy_modules() -> None:
     with pytest.raises(CompileError, match=r"MC010.*no shape yet"):
         capture(nn.LazyLinear(3), (X,))
+
+
+def test_scripted_modules() -> None:
+    with pytest.raises(CompileError, match=r"MC010.*TorchScript"):
+        capture(nn.Sequential(torch.jit.script(nn.Linear(3, 3))), (X,))

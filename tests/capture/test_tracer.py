@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any
 
@@ -124,8 +125,31 @@ def test_functions_methods_lambdas_callables() -> None:
 def test_closures() -> None:
     model, weight = Tied(), torch.randn(4)
     captured, _ = same_as_eager(lambda x: model(x) + weight + weight, torch.randn(2, 4))
-    assert params(captured) == ["tied_scale", "tied_fc1_weight", "tied_fc1_bias", "const0"]
+    assert params(captured) == ["model_scale", "model_fc1_weight", "model_fc1_bias", "const0"]
     assert captured.slots[-1].read() is weight
+
+
+def test_parameters_that_no_module_call_shows() -> None:
+    class Encoder:
+        def __init__(self) -> None:
+            self.net = Tied()
+
+        def encode(self, x: Tensor) -> Tensor:
+            return x * self.net.scale
+
+    model = Tied()
+    for f, name in (
+        (Encoder().encode, "net_scale"),
+        (lambda x: x * model.scale, "model_scale"),
+        (functools.partial(model.forward), "scale"),
+        (lambda x: Holder.hidden(x), "tied_scale"),
+    ):
+        captured, _ = same_as_eager(f, torch.randn(2, 4))
+        assert params(captured)[0] == name and captured.slots[0].module is not None
+
+
+class Holder:
+    hidden = Tied()
 
 
 def test_a_closed_over_tensor_that_is_written_to() -> None:
