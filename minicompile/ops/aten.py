@@ -17,6 +17,7 @@ from minicompile.ops import (  # noqa: F401
     aten_index_put,
     aten_index_rows,
     aten_join,
+    aten_logs,
     aten_loss,
     aten_math,
     aten_matmul,

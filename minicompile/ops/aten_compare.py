@@ -8,8 +8,19 @@ from __future__ import annotations
 from minicompile.errors import NotNative
 from minicompile.ir.types import bool_, u8
 from minicompile.ops import elementwise as el
+from minicompile.ops.axes import reshaped
 from minicompile.ops.build import Handle
-from minicompile.ops.promote import Operand, arithmetic, cast, common_dtype, constant, predicate
+from minicompile.ops.promote import (
+    Operand,
+    arithmetic,
+    cast,
+    common_dtype,
+    constant,
+    predicate,
+    tensors,
+)
+from minicompile.ops.reducing import axes_of, count
+from minicompile.ops.reduction import reduce_any
 from minicompile.ops.registry import Emitter, composite, sample
 from minicompile.ops.samples import bools, floats, ints
 
@@ -203,3 +214,19 @@ def masked_fill(self: Handle, mask: Handle, value: Operand) -> Handle:
         raise NotNative("the mask is not bool")
     pick = lambda x, v: el.where(mask, v, x)  # noqa: E731
     return arithmetic(pick, self, value, dtype=self.dtype)
+
+
+@composite(
+    "isin.Tensor_Tensor", "isin.Tensor_Scalar", "isin.Scalar_Tensor",
+    samples=[sample(ints(3, 4), ints(2, 2)), sample(ints(9), 2, invert=True), sample(2, ints(5))],
+)  # fmt: skip
+def isin(
+    elements: Operand, test_elements: Operand, assume_unique: bool = False, invert: bool = False
+) -> Handle:
+    """Is each element among the test elements? Compares all with all, so it is for few of these."""
+    x, among = tensors(elements, test_elements)
+    if count(among, axes_of(among, None)) > 64:
+        raise NotNative("so many test elements are better sorted")
+    column, row = reshaped(x, (*x.shape, 1)), reshaped(among, (count(among, axes_of(among, None)),))
+    hit = reduce_any(predicate(el.eq, column, row), dims=(x.ndim,))
+    return ~hit if invert else hit

@@ -11,15 +11,18 @@ from minicompile.ops.aten_creation import Number, Options, plain
 from minicompile.ops.build import Handle
 from minicompile.ops.creation import iota
 from minicompile.ops.promote import (
+    Operand,
     cast,
     compute_dtype,
     default_float,
     number,
     rounded,
     stored,
+    tensors,
     widened,
 )
 from minicompile.ops.registry import composite, sample
+from minicompile.ops.samples import floats
 
 
 @composite("arange", samples=[sample(5), sample(2.5), sample(3, dtype=f32)])
@@ -112,3 +115,41 @@ def logspace(
     if not result.is_float:
         raise NotNative("integer powers in equal steps are left to PyTorch")
     return cast(el.pow(float(base), widened(_between(start, end, steps, result))), result)
+
+
+ENDS = [sample(floats(), floats(), 5), sample(floats(), 2.5, 4), sample(-1, floats(), 1)]
+
+
+@composite(
+    "linspace.Tensor_Tensor", "linspace.Tensor_Scalar", "linspace.Scalar_Tensor", samples=ENDS
+)
+def linspace_tensor(
+    start: Operand, end: Operand, steps: int, dtype: DType | None = None, **options: Options
+) -> Handle:
+    """linspace between numbers that are 0-d tensors."""
+    plain(options)
+    result = dtype or default_float()
+    if result not in (f32, f64):
+        raise NotNative("integers and half floats between tensors are left to PyTorch")
+    first, last = (cast(cast(x, result), f64) for x in tensors(start, end))
+    place = cast(iota(shape=(steps,), dim=0), f64)
+    step = (last - first) / float(max(steps - 1, 1))
+    near, far = first + step * place, last - step * (float(steps - 1) - place)
+    return cast(el.where(place < float(max(steps // 2, 1)), near, far), result)
+
+
+@composite(
+    "logspace.Tensor_Tensor", "logspace.Tensor_Scalar", "logspace.Scalar_Tensor", samples=ENDS
+)
+def logspace_tensor(
+    start: Operand,
+    end: Operand,
+    steps: int,
+    base: float = 10.0,
+    dtype: DType | None = None,
+    **options: Options,
+) -> Handle:
+    """logspace between powers that are 0-d tensors."""
+    result = dtype or default_float()
+    powers = linspace_tensor(start, end, steps, result, **options)
+    return cast(el.pow(float(base), cast(powers, f64)), result)

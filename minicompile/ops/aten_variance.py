@@ -8,7 +8,7 @@ from minicompile.errors import NotNative
 from minicompile.ir.types import DType, bool_, f32, f64
 from minicompile.ops import elementwise as el
 from minicompile.ops.aten_arithmetic import sub
-from minicompile.ops.axes import spread
+from minicompile.ops.axes import axis, spread
 from minicompile.ops.build import Handle
 from minicompile.ops.promote import cast, widened
 from minicompile.ops.reducing import Dims, axes_of, count, extreme, kept, over
@@ -150,3 +150,16 @@ def norm_over(self: Handle, p: Number | None, dim: Dims, keepdim: bool = False) 
 def dist(self: Handle, other: Handle, p: Number = 2) -> Handle:
     """The norm of order p of self - other."""
     return linalg_vector_norm(sub(self, other), p)
+
+
+@composite("renorm", samples=[sample(floats(3, 4, 2), p, 1, 0.7) for p in (1, 2, 3)])
+def renorm(self: Handle, p: Number, dim: int, maxnorm: Number) -> Handle:
+    """Slices along `dim` whose norm of order p exceeds maxnorm, scaled down to it.
+
+    Source: renorm_scale_factor_impl in aten/src/ATen/native/cpu/RenormKernel.cpp.
+    """
+    x = widened(self)
+    dims = tuple(d for d in range(x.ndim) if d != axis(dim, x.ndim))
+    norm = vector_norm(x, p, dims)
+    factor = el.where(norm > float(maxnorm), float(maxnorm) / (norm + 1e-7), 1.0)
+    return cast(x * spread(factor, dims, x.shape), self.dtype)

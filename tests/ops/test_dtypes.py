@@ -19,7 +19,7 @@ from minicompile.ops.samples import TensorRecipe, make
 from tests.ops.harness import check_composite, decompose_call, execute, fits, operator
 
 FAMILIES = (
-    "aten_arithmetic", "aten_compare", "aten_extremes", "aten_math", "aten_special", "aten_reduction",
+    "aten_arithmetic", "aten_compare", "aten_extremes", "aten_math", "aten_logs", "aten_special", "aten_reduction",
     "aten_amax", "aten_variance", "aten_softmax", "aten_scan", "aten_creation", "aten_ranges",
     "aten_triangle",
 )  # fmt: skip
