@@ -16,6 +16,7 @@ from minicompile.ops.promote import (
     constant,
     default_float,
     like,
+    real,
 )
 from minicompile.ops.registry import composite, sample
 from minicompile.ops.samples import bools, floats, ints
@@ -162,7 +163,7 @@ def new_empty_strided(
 @composite("clone", "lift_fresh_copy", "lift_fresh", samples=[sample(floats(2, 3)), sample(ints())])
 def clone(self: Handle, **options: Options) -> Handle:
     """The same values: at this level a copy is the value itself."""
-    return self
+    return real(self)
 
 
 @composite(
@@ -177,7 +178,7 @@ def to_copy(
     plain(options)
     if dtype is not None and not isinstance(dtype, DType):
         raise NotNative(f"{dtype} is left to PyTorch")
-    return cast(self, dtype or self.dtype)
+    return cast(real(self), dtype or self.dtype)
 
 
 @composite("copy", samples=[sample(floats(2, 3), ints(3)), sample(ints(2), floats())])

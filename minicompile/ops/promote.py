@@ -31,6 +31,12 @@ def common_dtype(*xs: Operand) -> DType:
     return promote(*(x.type if isinstance(x, Handle) else x for x in xs))
 
 
+def real(x: Handle) -> Handle:
+    """x, if it is not complex: such a value may be a lazy conjugate, which only PyTorch can copy."""
+    common_dtype(x)
+    return x
+
+
 def default_float() -> DType:
     """What integers become in float functions: ``torch.get_default_dtype()``."""
     return from_torch(torch.get_default_dtype())
@@ -48,7 +54,7 @@ def compute_dtype(dtype: DType) -> DType:
 
 def number(value: bool | int | float, dtype: DType) -> bool | int | float:
     """A Python number as a constant of `dtype`. NotNative where it does not fit an integer dtype."""
-    if isinstance(value, complex):
+    if isinstance(value, complex) or dtype.kind == "c":
         raise NotNative("complex numbers are left to PyTorch")
     if dtype.is_float:
         return float(value)
