@@ -89,9 +89,10 @@ def recognize(k: Kernel, root: str) -> Contraction | None:
     stores = tuple(s for s in after if isinstance(s, Store))
     scalars = sum(isinstance(s, Accumulate) for s in inner)
     strides = strides_of(k)
+    places: tuple[Load | Store, ...] = (*loads, *stores)
     steps = {
         (id(x), y.var): stride(x.index, strides[x.buf], y.var)
-        for x in (*loads, *stores)
+        for x in places
         for y in (*outer, *reduction)
     }
     return Contraction(outer, reduction, loads, scalars, _cost(inner), _cost(after), stores, steps)
@@ -123,10 +124,12 @@ class Choice:
     pack: tuple[Load, ...] = ()
 
     def __str__(self) -> str:
-        packed = f", {', '.join(x.buf for x in self.pack)} packed" if self.pack else ""
-        over = f"{self.row} x {self.column}" if self.how == "dot" else f"{self.row} x {self.vector}"
-        lanes = f"lanes along {self.vector}" if self.how == "dot" else f"{16 * self.nv} lanes"
-        return f"{self.how} {self.mr}x{self.nv} over {over}, {lanes}{packed}"
+        if self.how == "dot":
+            rows = f"{self.mr} of {self.row} x " if self.row else ""
+            return f"{rows}{self.nv} of {self.column}, lanes along {self.vector}"
+        packed = "".join(f", {x.buf} packed" for x in self.pack)
+        rows = f"{self.mr} of {self.row} x " if self.row else ""
+        return f"{rows}{LANES * self.nv} of {self.vector}{packed}"
 
 
 def choices(c: Contraction) -> list[Choice]:

@@ -16,8 +16,9 @@ from minicompile.lower.analysis import (
 )
 from minicompile.lower.layouts import stage
 from minicompile.lower.machine import LANES
+from minicompile.lower.motion import hoist, reorder
 from minicompile.lower.registers import registers, rfactor
-from minicompile.lower.transforms import cut, fresh, hoist, mark, pad_vector, reorder, shift, split
+from minicompile.lower.transforms import cut, fresh, mark, pad_vector, shift, split
 
 HEAVY = 10  # additions: from here on a body hides its own latency
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from minicompile.ir.loop import Alloc, For, Kernel, Program
 from minicompile.lower.analysis import carried, work
+from minicompile.lower.kernels import each_kernel
 from minicompile.lower.transforms import mark
 from minicompile.passes.base import Pass, register
 
@@ -29,7 +30,7 @@ class Parallel(Pass):
     least: float = 4.0  # microseconds, as estimated by analysis.work
 
     def run(self, program: Program) -> Program:
-        return replace(program, kernels=tuple(parallel(k, self.least) for k in program.kernels))
+        return each_kernel(program, lambda k: (parallel(k, self.least), "all threads"))
 
 
 def parallel(k: Kernel, least: float) -> Kernel:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from minicompile.errors import CompileError
 from minicompile.ir.loop import Kernel, Program
 from minicompile.lower.analysis import loops_of
 from minicompile.lower.contraction import Choice, choices, recognize
+from minicompile.lower.kernels import each_kernel
+from minicompile.lower.motion import sink
 from minicompile.lower.tile_gemm import tile_dot, tile_rows
-from minicompile.lower.transforms import distinct, drop_unit, sink
+from minicompile.lower.transforms import distinct, drop_unit
 from minicompile.passes.base import Pass, register
 
 
@@ -24,14 +26,14 @@ class Tile(Pass):
                  y[i, j] = acc
     after:   for jo in serial(16):
                  w_panel: f32[512, 2, 16] @ local                  (filled from w, transposed)
-                 for io in serial(40, step=13, last=499):
-                     acc: f32[13, 2, 16] @ register
+                 for io in serial(64):
+                     acc: f32[8, 2, 16] @ register
                      ...
-                     for k in serial(512): for ir in unroll(13): for ju in unroll(2): for jv in vector(16):
-                         acc[ir, ju, jv] += x[io + ir, k] * w_panel[k, ju, jv]
+                     for k in serial(512): for ir in unroll(8): for ju in unroll(2): for jv in vector(16):
+                         acc[ir, ju, jv] += x[io * 8 + ir, k] * w_panel[k, ju, jv]
 
-    A plain product reads two numbers for each multiply-add; a 14 x 32 tile reads 14 + 2 registers for 28
-    vector multiply-adds.  Which loop becomes lanes and which rows is the cheapest `Choice`.
+    A plain product reads two numbers for each multiply-add; an 8 x 32 tile reads 8 + 2 registers for 16
+    multiply-adds of 16 lanes.  Which loop becomes lanes and which rows is the cheapest `Choice`.
     """
 
     name = "tile"
@@ -39,17 +41,22 @@ class Tile(Pass):
     verb = "tiled"
 
     def run(self, program: Program) -> Program:
-        return replace(program, kernels=tuple(tile(k)[0] for k in program.kernels))
+        return each_kernel(program, tiled)
+
+
+def tiled(k: Kernel) -> tuple[Kernel, str]:
+    after, made = tile(k)
+    return after, "; ".join(map(str, made))
 
 
 def tile(k: Kernel) -> tuple[Kernel, list[Choice]]:
     """One kernel, and what was chosen for each of its contractions."""
-    tiled, made = distinct(k), list[Choice]()
-    for root in [x.var for x in loops_of(tiled)]:
-        if root in {x.var for x in loops_of(tiled)}:
-            tiled, choice = tile_nest(tiled, root)
+    new, made = distinct(k), list[Choice]()
+    for root in [x.var for x in loops_of(new)]:
+        if root in {x.var for x in loops_of(new)}:
+            new, choice = tile_nest(new, root)
             made += [choice] if choice else []
-    return (drop_unit(tiled), made) if made else (k, made)
+    return (drop_unit(new), made) if made else (k, made)
 
 
 def tile_nest(k: Kernel, root: str) -> tuple[Kernel, Choice | None]:

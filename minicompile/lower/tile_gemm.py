@@ -25,17 +25,9 @@ from minicompile.lower.contraction import Choice, Contraction
 from minicompile.lower.lanes import reduce_axis
 from minicompile.lower.layouts import stage, stage_invariants, stage_window
 from minicompile.lower.machine import LANES
+from minicompile.lower.motion import reorder
 from minicompile.lower.registers import registers
-from minicompile.lower.transforms import (
-    at,
-    fresh,
-    nest,
-    pad_vector,
-    rename,
-    reorder,
-    shift,
-    split,
-)
+from minicompile.lower.transforms import at, fresh, nest, pad_vector, rename, shift, split
 
 HEAVY = 10  # additions: from here on an epilogue is a loop of its own over the finished tile
 

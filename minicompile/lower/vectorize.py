@@ -24,11 +24,12 @@ from minicompile.lower.analysis import (
     strides_of,
     volume,
 )
+from minicompile.lower.kernels import each_kernel
 from minicompile.lower.lanes import crossing, map_axis, reduce_axis
 from minicompile.lower.layouts import collapse
 from minicompile.lower.machine import LANES
-from minicompile.lower.retype import with_kernels
-from minicompile.lower.transforms import commutes, distinct, drop_unit
+from minicompile.lower.motion import commutes
+from minicompile.lower.transforms import distinct, drop_unit
 from minicompile.passes.base import Pass, register
 
 FOLD = 12  # additions: combining the 16 lanes of one register
@@ -58,7 +59,7 @@ class Vectorize(Pass):
     verb = "vectorised"
 
     def run(self, program: Program) -> Program:
-        return with_kernels(program, map(vectorize, program.kernels))
+        return each_kernel(program, lambda k: (vectorize(k), "16 lanes"))
 
 
 def vectorize(k: Kernel) -> Kernel:

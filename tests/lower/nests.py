@@ -98,7 +98,9 @@ def softmax_columns(m: int, n: int) -> Kernel:
         """)
 
 
-def convolution(b: int, c: int, o: int, h: int, w: int, step: int = 1, padded: bool = True) -> Kernel:
+def convolution(
+    b: int, c: int, o: int, h: int, w: int, step: int = 1, padded: bool = True
+) -> Kernel:
     """3 x 3, with zero padding as a condition (or none), and a scale per output channel."""
     rows, columns = f"h * {step} + p", f"q * {step} + r"
     height, width = (h * step, w * step) if padded else (h * step + 2, w * step + 2)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+
 from minicompile.ir.loop import Kernel, Program
 from minicompile.ir.text import text
 from minicompile.lower.parallel import Parallel, parallel
 from minicompile.lower.tile import tile
 from minicompile.lower.vectorize import vectorize
-
 from tests.lower.nests import kernel, linear, same, softmax
 
 

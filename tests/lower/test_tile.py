@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from minicompile.ir.loop import Kernel, Program
 from minicompile.ir.text import text
 from minicompile.lower.contraction import choices, recognize
+from minicompile.lower.motion import sink
 from minicompile.lower.tile import SCHEDULES, Tile, tile
-from minicompile.lower.transforms import sink
 from minicompile.lower.vectorize import vectorize
-
 from tests.lower.nests import convolution, kernel, linear, same, softmax
 
 SIZES = [(1, 5, 50), (3, 37, 19), (8, 16, 16), (16, 10, 33), (20, 37, 19), (33, 64, 40)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from minicompile.ir.loop import Buffer, KernelCall, Program
 from minicompile.ir.text import text
 from minicompile.ir.types import TensorType, f32
 from minicompile.lower.vectorize import Vectorize, vectorize
-
 from tests.lower.nests import kernel, same, softmax, softmax_columns
 
 WIDTHS = [1, 5, 15, 16, 17, 31, 64, 100, 130]

@@ -1,12 +1,23 @@
-"""After kernels have joined dimensions of their buffers: the calls get views of the new types."""
+"""Changing the kernels of a program, one by one; their calls are kept in step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from minicompile.ir.loop import Buffer, Kernel, KernelCall, Program
 from minicompile.ir.types import TensorType
+from minicompile.passes.changes import current
+
+
+def each_kernel(program: Program, change: Callable[[Kernel], tuple[Kernel, str]]) -> Program:
+    """Apply `change` to every kernel; it returns the new kernel and says, in words, what was done."""
+    changes, new = current(), list[Kernel]()
+    for k in program.kernels:
+        changes.focus = k.name
+        after, what = change(k)
+        new.append(after if after != k and changes.fire(what, k.name) else k)
+    return with_kernels(program, new)
 
 
 def with_kernels(program: Program, kernels: Iterable[Kernel]) -> Program:
