@@ -92,14 +92,20 @@ def parser() -> argparse.ArgumentParser:
 def _add_model_commands(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
     made = add("demo", demo.command, "the main job on a small GPT: compile, check, time, draw")
     made.add_argument("--out", default="minicompile-report", help="folder for the drawings")
+    _add_threads(made)
     made = add("explain", explain.command, "show what every stage did with a model")
     _add_target(made)
     made.add_argument("--stage", help="print this stage's text")
     made.add_argument("--out", help="write every stage (.py, .svg, index.html) into this folder")
     made = add("run", run.command, "compile and run a model; times and errors beside eager")
     _add_target(made)
+    _add_threads(made)
     made = add("check", check.command, "run every stage of models and compare with eager")
     _add_target(made, several=True)
+
+
+def _add_threads(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--threads", type=int, default=1, help="threads while timing (default 1)")
 
 
 def _add_target(made: argparse.ArgumentParser, several: bool = False) -> None:

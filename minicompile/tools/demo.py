@@ -25,10 +25,10 @@ def command(arguments: argparse.Namespace) -> int:
         compiled = mc.compile(target.model, fullgraph=True)
         got = compiled(*target.inputs)
         summary(target, compiled.stages)
-        report(target, compiled, got)
+        well = report(target, compiled, got, arguments.threads)
     say(f"Drawings and texts of all stages: {_write(compiled.stages, Path(arguments.out))}")
     say("Next: minicompile explain gpt --stage fuse, minicompile check gpt, minicompile --help")
-    return 0
+    return 0 if well else 1
 
 
 def _write(stages: Stages, folder: Path) -> Path:

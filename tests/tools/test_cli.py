@@ -13,6 +13,8 @@ from minicompile.ops.registry import COMPOSITES, PRIMITIVES
 from minicompile.tools import timing
 from minicompile.tools.cli import main
 from minicompile.tools.listing import coverage
+from minicompile.tools.run import report
+from minicompile.tools.target import Target
 
 SMALL = "F.softmax(torch.randn(4, 8), dim=-1)"
 IR = """
@@ -227,3 +229,10 @@ def test_take_turns() -> None:
 )
 def test_in_words(seconds: float, text: str) -> None:
     assert timing.in_words(seconds) == text
+
+
+def test_a_wrong_result_is_told(capsys: Printed) -> None:
+    target = Target("relu", torch.relu, (torch.ones(3),))
+    assert report(target, torch.relu, torch.ones(3), threads=1)
+    assert not report(target, torch.relu, torch.zeros(3), threads=1)
+    assert "WRONG" in capsys.readouterr().out
