@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
+from minicompile.capture.fakes import fake_tensors
 from minicompile.capture.views import View
 from minicompile.errors import CompileError
 from minicompile.ir.graph import Graph, Value
@@ -50,7 +50,7 @@ def dense_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]
 
 def eager_strides(graph: Graph) -> dict[str, tuple[int, ...]]:
     """The strides that the values of a captured graph have in eager: it runs once on fake tensors."""
-    with FakeTensorMode(), torch.no_grad():
+    with fake_tensors() as fake, fake, torch.no_grad():
         env = {
             v.name: torch.empty_strided(v.type.dims, v.type.dense_strides, dtype=v.type.dtype.torch)
             for v in graph.arguments

@@ -22,6 +22,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.nn.utils.stateless import _reparametrize_module
 
 from minicompile.capture.captured import ModuleFact, Slot
+from minicompile.capture.fakes import fake_like
 from minicompile.capture.names import Namer, graph_name
 from minicompile.capture.side_effects import ArgumentFake, Watch
 from minicompile.errors import CompileError
@@ -95,7 +96,7 @@ class ModuleState:
     def remember(self, tensor: torch.Tensor, slot: Slot) -> torch.Tensor:
         """A fake for this real tensor, known to live in `slot`, which gets its name here."""
         named = replace(slot, name=self.namer.unique(slot.path))
-        fake = self.fake.from_tensor(tensor, static_shapes=True)
+        fake = fake_like(self.fake, tensor)
         self.fakes[id(tensor)], self.slot_of[id(fake)] = fake, named
         self.arguments[named.name] = ArgumentFake(fake)
         self._kept.append(tensor)

@@ -24,6 +24,7 @@ from torch.utils._pytree import tree_flatten, tree_flatten_with_path, tree_unfla
 
 from minicompile.capture.captured import Captured, Leaf, Result, Slot, flatten
 from minicompile.capture.constants import argument_type, eager_strides
+from minicompile.capture.fakes import fake_like, fake_tensors
 from minicompile.capture.module_state import ModuleState, roots_of
 from minicompile.capture.names import Namer, graph_name, leaf_names
 from minicompile.capture.provenance import Provenance, run_model
@@ -67,11 +68,10 @@ def capture(
     """
     if not callable(model):
         raise CompileError("MC002", f"a {type(model).__name__} is not callable")
-    with _LOCK:
-        session = _Session(model, tuple(args), dict(kwargs or {}), device, provenance)
+    with _LOCK, fake_tensors() as fake, steady_generators():
+        session = _Session(model, tuple(args), dict(kwargs or {}), device, provenance, fake)
         try:
-            with steady_generators():
-                return session.run()
+            return session.run()
         except Exception as error:
             raise explained(error, session.provenance.override) from None
 
@@ -96,10 +96,11 @@ class _Session:
         kwargs: dict[str, Any],
         device: str,
         provenance: Provenance | None,
+        fake: FakeTensorMode,
     ) -> None:
         self.model, self.device = model, device
         self.args, self.kwargs = args, kwargs
-        self.fake = FakeTensorMode(allow_non_fake_inputs=True)
+        self.fake = fake
         self.namer = Namer()
         self.provenance = provenance or Provenance()
         self.state = ModuleState(self.fake, self.namer, self.provenance.paths)
@@ -159,19 +160,13 @@ class _Session:
             self.leaves.append(Leaf(name, None, x))
             return x
         check_input(name, x)
-        fake = self._fake_input(x)
+        fake = fake_like(self.fake, x)  # one each, even where two share memory: see `mutated`
         value = Value(name, argument_type(x, self.device))
         self.leaves.append(Leaf(name, name))
         self.inputs.append(_Input(index, value, x, fake))
         self.arguments[name] = ArgumentFake(fake)
         self.recorder.bind(fake, value)
         return fake
-
-    def _fake_input(self, x: torch.Tensor) -> torch.Tensor:
-        """A fake of its own for each input, even where two share memory (see `Captured.mutated`)."""
-        with self.fake, torch.inference_mode(False), torch.no_grad():
-            fake = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
-            return fake.requires_grad_(x.requires_grad)
 
     # ------------------------------------------------------------------------- the result
 
