@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from minicompile.ir.graph import Graph, Verdict
 from minicompile.ir.types import TensorType
+from minicompile.view.closing import close_calls, close_modules
 from minicompile.view.folding import Folded, Run, fold
 from minicompile.view.style import shorten
-from minicompile.view.units import Letter, Unit, close_calls, close_modules, units_of
+from minicompile.view.units import Letter, Unit, units_of
 
 KERNELS_ABOVE = 40  # primitives: a fused graph with more is drawn as one box per kernel
 WORDS_ABOVE = 60  # operations: with more, layouts become words on edges

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from minicompile.ir.graph import Arg, Graph, Group, Node, Value
 from minicompile.ir.optable import OPS
@@ -113,13 +113,12 @@ def node_unit(node: Node, params: dict[str, Value], letter: Letter) -> Unit:
     reads = tuple(dict.fromkeys(v.name for v in node.operands if v.name not in params))
     used = tuple(dict.fromkeys(v for v in node.operands if v.name in params))
     kind = "L" if node.op.startswith("aten.") and title in ATEN_LAYOUTS else letter(node.op)
-    out = node.outs[-1] if node.outs else None
     detail = ", ".join(f"{v.name}: {type_text(v.type)}" for v in node.outs[:1])
     if len(node.outs) > 1:
         detail += f"  (and {len(node.outs) - 1} more)"
     plain = plain_attributes(node)
     return Unit(
-        name=out.name if out else title,
+        name=node_name(node),
         letter=kind,
         title=title,
         plain=plain,
@@ -141,15 +140,10 @@ def node_unit(node: Node, params: dict[str, Value], letter: Letter) -> Unit:
 
 
 def group_unit(
-    group: Group, nodes: list[Node], graph: Graph, params: dict[str, Value], letter: Letter
+    group: Group, nodes: list[Node], outs: list[Value], params: dict[str, Value], letter: Letter
 ) -> Unit:
-    """The unit of a kernel: what it does, the calls joined by +, and the type of its result."""
+    """The unit of a kernel: what it does, the calls joined by +, and the type of its results `outs`."""
     inside = {v.name for n in nodes for v in n.outs}
-    needed = {v.name for v in graph.results}
-    for n in graph.nodes:
-        if not any(v.name in inside for v in n.outs):
-            needed |= {v.name for v in n.operands}
-    outs = [v for n in nodes for v in n.outs if v.name in needed] or [nodes[-1].outs[-1]]
     parts = [node_unit(n, params, letter) for n in nodes]
     heaviest = min(parts, key=lambda u: RANK.find(u.letter))
     reads = dict.fromkeys(r for u in parts for r in u.reads if r not in inside)
@@ -173,18 +167,39 @@ def units_of(graph: Graph, letter: Letter, kernels: bool) -> list[Unit]:
     """The boxes of a graph in the order of its text; with `kernels`, one for each group."""
     params = {v.name: v for v in graph.params}
     groups = graph.group_of() if kernels else {}
-    by_name = graph.producers()
+    members: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        if node.outs and node.outs[0].name in groups:
+            members.setdefault(groups[node.outs[0].name].name, []).append(node)
+    leaving = _leaving(graph, groups)
     units: dict[str, Unit] = {}
     for node in graph.nodes:
         group = groups.get(node.outs[0].name) if node.outs else None
         if group is None:
-            unit = node_unit(node, params, letter)
-            units[f"node {unit.name}"] = unit
+            units[f"node {node_name(node)}"] = node_unit(node, params, letter)
         elif f"kernel {group.name}" not in units:
-            members = list(dict.fromkeys(by_name[name].outs[0].name for name in group.nodes))
-            nodes = [by_name[name] for name in members]
-            units[f"kernel {group.name}"] = group_unit(group, nodes, graph, params, letter)
+            nodes = members[group.name]
+            outs = leaving.get(group.name) or [nodes[-1].outs[-1]]
+            units[f"kernel {group.name}"] = group_unit(group, nodes, outs, params, letter)
     return list(units.values())
+
+
+def _leaving(graph: Graph, groups: dict[str, Group]) -> dict[str, list[Value]]:
+    """Kernel name -> the values that leave it: read by another kernel, or results of the graph."""
+    users, results = graph.users(), {v.name for v in graph.results}
+    found: dict[str, list[Value]] = {}
+    for node in graph.nodes:
+        for v in node.outs:
+            group = groups.get(node.outs[0].name)
+            readers = {groups.get(u.outs[0].name) for u in users[v.name] if u.outs}
+            if group is not None and (v.name in results or readers - {group}):
+                found.setdefault(group.name, []).append(v)
+    return found
+
+
+def node_name(node: Node) -> str:
+    """The last value a node defines; the op where it defines none."""
+    return node.outs[-1].name if node.outs else op_title(node.op)
 
 
 def common_module(nodes: Iterable[Node]) -> str:
@@ -212,53 +227,3 @@ def call_text(node: Node) -> str:
 def common_calls(nodes: Iterable[Node]) -> str:
     calls = dict.fromkeys(o.loc.call for n in nodes for o in n.origins if o.loc.call)
     return " + ".join(calls)
-
-
-def close_calls(units: list[Unit]) -> list[Unit]:
-    """The same drawing from further away: the primitives of one call closed to one box."""
-    closed: dict[str, list[Unit]] = {}
-    for unit in units:
-        closed.setdefault(unit.source if unit.call else unit.name, []).append(unit)
-    return [_call(members) if len(members) > 1 else members[0] for members in closed.values()]
-
-
-def _call(members: list[Unit]) -> Unit:
-    last = members[-1]
-    call, _, place = last.call.partition("  ")
-    body = " + ".join(dict.fromkeys(u.title for u in members if u.letter not in "LC"))
-    notes = tuple(dict.fromkeys(n for u in members for n in u.notes))
-    made = _joined(members, last.name)
-    return replace(
-        made, title=call, plain=place, detail=last.detail, notes=(shorten(body, 44), *notes)
-    )
-
-
-def close_modules(units: list[Unit], depth: int) -> list[Unit]:
-    """From further still: each module of this depth closed to one box."""
-    closed: dict[str, list[Unit]] = {}
-    for unit in units:
-        path = ".".join(unit.module.split(".")[:depth])
-        closed.setdefault(path or unit.name, []).append(unit)
-    return [_module(path, members) for path, members in closed.items()]
-
-
-def _module(path: str, members: list[Unit]) -> Unit:
-    if len(members) == 1:
-        return members[0]
-    made = _joined(members, f"module_{path}")
-    detail = f"{len(members)} boxes, closed"
-    outside = path.rpartition(".")[0]
-    return replace(made, title=path, plain="", detail=detail, notes=(), module=outside, call="")
-
-
-def _joined(members: list[Unit], name: str) -> Unit:
-    """One unit that reads and writes what the members do; its kind is that of the heaviest."""
-    inside = {w for u in members for w in u.writes}
-    reads = dict.fromkeys(r for u in members for r in u.reads if r not in inside)
-    return replace(
-        min(members, key=lambda u: RANK.find(u.letter)),
-        name=name,
-        reads=tuple(reads),
-        writes=tuple(w for u in members for w in u.writes),
-        shape=tuple(part for u in members for part in u.shape),
-    )
