@@ -19,7 +19,7 @@ from torch import nn
 
 from minicompile.capture.captured import Captured, flatten
 from minicompile.capture.guards import make_guard
-from minicompile.capture.parameters import ParameterReader
+from minicompile.capture.parameters import ParameterReader, ParametersChanged
 from minicompile.capture.tracer import capture
 from minicompile.check import Check, check
 from minicompile.compile import Build, build
@@ -32,6 +32,17 @@ _GRADIENT = (
     "gradients are needed (an input or parameter requires grad and grad mode is on): this call runs "
     "eagerly; use torch.no_grad() or torch.inference_mode() to run the compiled code"
 )
+
+
+def _runs_eagerly(e: Exception) -> bool:
+    """May the model still be right in eager? Not if our own pipeline failed: that has to be seen."""
+    return not isinstance(e, CompileError) or e.code in (
+        "MC002",
+        "MC010",
+        "MC011",
+        "MC012",
+        "MC013",
+    )
 
 
 class Entry:
@@ -78,8 +89,18 @@ class Compiled:
             and len(args) == entry.captured.structure
             and entry.holds(args)
         ):
-            return entry(args)
+            try:
+                return entry(args)
+            except ParametersChanged as e:
+                self._forget(entry, e)
         return self._find(args, kwargs)
+
+    def _forget(self, entry: Entry, why: ParametersChanged) -> None:
+        """The model itself changed (`.half()`, another shape): this entry can never be used again."""
+        log.info("recompiling: %s", why.message)
+        with self._lock:
+            self.entries = [e for e in self.entries if e is not entry]
+            self._latest = None
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, structure = flatten(args, kwargs)
@@ -88,8 +109,13 @@ class Compiled:
             return self._model(*args, **kwargs)
         for entry in self.entries:
             if entry.captured.structure == structure and entry.holds(leaves):
+                try:
+                    result = entry(leaves)
+                except ParametersChanged as e:
+                    self._forget(entry, e)
+                    continue
                 self._latest = entry
-                return entry(leaves)
+                return result
         return self._compile_and_run(args, kwargs, leaves, structure)
 
     def _needs_gradient(self, leaves: list[Any]) -> bool:
@@ -108,17 +134,22 @@ class Compiled:
         with self._lock:
             try:
                 entry = self._add(args, kwargs, leaves, structure)
-            except CompileError as e:
-                if self.options.fullgraph or e.code not in ("MC010", "MC011", "MC012"):
+            except Exception as e:
+                if self.options.fullgraph or not _runs_eagerly(e):
                     raise
-                if structure not in self._eager:
-                    warnings.warn(f"this call runs eagerly, because {e}", stacklevel=4)
-                self._eager[structure] = str(e)
-                return self._model(*args, **kwargs)
+                return self._run_eagerly(args, kwargs, structure, e)
         if entry.captured.needs_grad(leaves):
             warnings.warn(_GRADIENT, stacklevel=4)
             return self._model(*args, **kwargs)
         return entry(leaves)
+
+    def _run_eagerly(self, args: Any, kwargs: Any, structure: Any, why: Exception) -> Any:
+        """What cannot be captured runs as it is, with one warning. The model's own errors stay its own."""
+        result = self._model(*args, **kwargs)
+        if structure not in self._eager:
+            self._eager[structure] = str(why)
+            warnings.warn(f"this call runs eagerly, because {why}", stacklevel=5)
+        return result
 
     def _add(self, args: Any, kwargs: Any, leaves: list[Any], structure: Any) -> Entry:
         """The entry for this call: made by another thread in the meantime, or built now."""
