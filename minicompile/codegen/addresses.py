@@ -32,7 +32,7 @@ def step(index: Index, vector: Vector | None, lanes: set[str]) -> int | None:
             if varies(atom.index, vector, lanes):
                 return None
         elif vector is not None and atom == vector.var:
-            found = coef
+            found += coef
         elif atom in lanes:
             return None
     return found
@@ -85,7 +85,7 @@ def vector_text(index: Index, vector: Vector | None, lanes: set[str]) -> str:
     scalar, moving, terms = Index((), index.const), 0, []
     for atom, coef in index.terms:
         if vector is not None and atom == vector.var:
-            moving = coef
+            moving += coef
         elif isinstance(atom, Quotient) and varies(atom.index, vector, lanes):
             inner = vector_text(atom.index, vector, lanes)
             terms.append(_times(quotient_text(inner, atom), coef))

@@ -23,6 +23,7 @@ from minicompile.codegen.addresses import (
 )
 from minicompile.codegen.source import CodeWriter, Namespace, literal
 from minicompile.codegen.tiles import Tiles
+from minicompile.ir.location import Origin
 from minicompile.ir.loop import (
     Call,
     Const,
@@ -38,7 +39,6 @@ from minicompile.ir.loop import (
     ix,
     variables,
 )
-from minicompile.ir.location import Origin
 from minicompile.ir.types import TensorType
 from minicompile.ops.registry import PRIMITIVES
 
@@ -233,7 +233,9 @@ class Expressions:
         """lo <= index < hi, the same in all lanes."""
         lo, index, hi = cond
         if variables(index) & self.tiles.bound:
-            return "not " + self.function("outside", scalar_text(add(index, ix(const=-lo))), str(hi - lo))
+            return "not " + self.function(
+                "outside", scalar_text(add(index, ix(const=-lo))), str(hi - lo)
+            )
         return f"{lo} <= {scalar_text(index)} < {hi}"
 
     def lane_test(self, cond: tuple[int, Index, int]) -> str:
@@ -264,7 +266,9 @@ class Expressions:
 
     def _memory(self, buf: str, offset: Index) -> Text:
         by = step(offset, self.vector, self.lanes)
-        start = scalar_text(without(offset, self.vector.var)) if self.vector and by is not None else ""
+        start = (
+            scalar_text(without(offset, self.vector.var)) if self.vector and by is not None else ""
+        )
         if by is None:
             return Text(self.function("gather", buf, self.vector_index(offset), self.mask), True)
         if by == 1:
@@ -293,6 +297,4 @@ class Expressions:
 
     def forget(self, buf: str = "", name: str = "") -> None:
         """The buffer was written, or the name bound anew: loads that depend on it lose their names."""
-        self.cache = {
-            k: c for k, c in self.cache.items() if c.buf != buf and name not in c.names
-        }
+        self.cache = {k: c for k, c in self.cache.items() if c.buf != buf and name not in c.names}

@@ -19,7 +19,12 @@ from minicompile.codegen.numba_types import Ptr, vector_function
 from minicompile.codegen.register import Pointer, Register, element_type
 from minicompile.ir.types import DTYPES, i64, u8
 
-_FLAGS = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+_FLAGS: dict[str, Any] = {
+    "error_model": "numpy",
+    "_nrt": False,
+    "no_cfunc_wrapper": True,
+    "no_cpython_wrapper": True,
+}
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,9 @@ class ArenaLayout:
     bytes: int
 
 
-def arena_layout(program: Program, scratch_bytes: int, checked: bool, threads: int = 1) -> ArenaLayout:
+def arena_layout(
+    program: Program, scratch_bytes: int, checked: bool, threads: int = 1
+) -> ArenaLayout:
     """`scratch_bytes` is what one thread needs; every thread gets its own."""
     scratch = -(-program.arena_bytes // ALIGN) * ALIGN
     error = scratch + scratch_bytes * threads

@@ -10,7 +10,7 @@ name.  A Check that fails stores its number for the host and leaves the kernel.
 
 from __future__ import annotations
 
-from minicompile.codegen.addresses import Vector, flat, scalar_text, step, varies, without
+from minicompile.codegen.addresses import Vector, scalar_text, step, varies, without
 from minicompile.codegen.expressions import Expressions, Text
 from minicompile.codegen.source import (
     Check as SourceCheck,
@@ -40,8 +40,6 @@ from minicompile.ir.loop import (
     variables,
     walk,
 )
-
-
 from minicompile.ops.registry import PRIMITIVES, identity
 
 ALIGN = 64  # bytes: one cache line, one AVX-512 register
@@ -50,7 +48,9 @@ ALIGN = 64  # bytes: one cache line, one AVX-512 register
 class KernelPrinter:
     """Prints one kernel into `writer`; `checks` counts on over all kernels of the module."""
 
-    def __init__(self, kernel: Kernel, writer: CodeWriter, checks: list[SourceCheck], used: set[str]):
+    def __init__(
+        self, kernel: Kernel, writer: CodeWriter, checks: list[SourceCheck], used: set[str]
+    ):
         self.kernel, self.writer, self.checks = kernel, writer, checks
         self.names = Namespace(_names(kernel))
         self.tiles = find_tiles(kernel.body, self.names)
@@ -124,9 +124,7 @@ class KernelPrinter:
         outer = self.text.cache, self.text.uses
         written = {s.buf for s in walk(body) if isinstance(s, (Store, Accumulate))}
         bound = {s.name for s in walk(body) if isinstance(s, Bind)}
-        kept = {
-            k: c for k, c in outer[0].items() if c.buf not in written and not c.names & bound
-        }
+        kept = {k: c for k, c in outer[0].items() if c.buf not in written and not c.names & bound}
         self.text.cache, self.text.uses = dict(kept), type(self.text.uses)()
         self._count(body)
         self.text.cache = dict(kept)
@@ -199,7 +197,7 @@ class KernelPrinter:
             for n in range(s.extent):
                 at = n * s.step if s.last is None else min(n * s.step, s.last)
                 self._statements(substitute(s.body, {s.var: ix(const=at)}))
-        elif is_vector_loop(s, self.text.vector and self.text.vector.var):
+        elif is_vector_loop(s, self.text.vector.var if self.text.vector else None):
             self._vector(s)
         else:
             self._serial(s)

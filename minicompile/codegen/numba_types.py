@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from llvmlite import ir as llvm
 from numba.core import types
 from numba.core.datamodel.models import PrimitiveModel
+from numba.core.datamodel.registry import default_manager
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, builtin_registry, signature
 from numba.extending import register_model
@@ -34,7 +35,7 @@ from minicompile.ir.types import DType, bool_, f64, i64
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Vec(types.Type):  # type: ignore[misc]
+class Vec(types.Type):
     """`lanes` numbers of `dtype` in a register."""
 
     def __init__(self, dtype: DType, lanes: int) -> None:
@@ -42,7 +43,7 @@ class Vec(types.Type):  # type: ignore[misc]
         super().__init__(f"{dtype}x{lanes}")
 
 
-class Ptr(types.Type):  # type: ignore[misc]
+class Ptr(types.Type):
     """The address of elements of `dtype`."""
 
     def __init__(self, dtype: DType) -> None:
@@ -51,15 +52,15 @@ class Ptr(types.Type):  # type: ignore[misc]
 
 
 @register_model(Vec)
-class VecModel(PrimitiveModel):  # type: ignore[misc]
+class VecModel(PrimitiveModel):
     def __init__(self, manager: Any, vec: Vec) -> None:
-        super().__init__(manager, vec, register_type(element_type(vec.dtype), vec.lanes))
+        super().__init__(manager, vec, register_type(element_type(vec.dtype), vec.lanes))  # type: ignore[no-untyped-call]
 
 
 @register_model(Ptr)
-class PtrModel(PrimitiveModel):  # type: ignore[misc]
+class PtrModel(PrimitiveModel):
     def __init__(self, manager: Any, ptr: Ptr) -> None:
-        super().__init__(manager, ptr, memory_type(ptr.dtype).as_pointer())
+        super().__init__(manager, ptr, memory_type(ptr.dtype).as_pointer())  # type: ignore[no-untyped-call]
 
 
 def vector_function(*keys: Any) -> Callable[[F], F]:
@@ -78,9 +79,11 @@ def vector_function(*keys: Any) -> Callable[[F], F]:
 
 
 def _teach(key: Any, f: Callable[..., Any]) -> None:
-    class Template(AbstractTemplate):  # type: ignore[misc]
+    class Template(AbstractTemplate):
+        key: Any
+
         def generic(self, args: tuple[types.Type, ...], kws: dict[str, Any]) -> Any:
-            if kws or not any(isinstance(a, (Vec, Ptr)) for a in args) and key is not f:
+            if kws or (not any(isinstance(a, (Vec, Ptr)) for a in args) and key is not f):
                 return None
             result = result_type(f, args)
             return None if result is None else signature(result, *args)
@@ -113,7 +116,7 @@ def argument(builder: llvm.IRBuilder, t: types.Type, value: Any) -> Any:
     if isinstance(t, types.IntegerLiteral):
         return int(t.literal_value)
     if isinstance(t, types.Integer):
-        wide = builder.sext(value, element_type(i64)) if t.bitwidth < 64 else value
+        wide = builder.sext(value, element_type(i64)) if value.type.width < 64 else value
         return Register(builder, wide, i64, 1, weak=True)
     if isinstance(t, types.Float):
         return Register(builder, value, f64, 1, weak=True)
@@ -127,7 +130,7 @@ def argument(builder: llvm.IRBuilder, t: types.Type, value: Any) -> Any:
 DTYPE_NAMES: dict[Any, DType] = {}  # the functions f32, i64, ... of generated code
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def result_type(f: Callable[..., Any], args: tuple[types.Type, ...]) -> types.Type | None:
     """The Numba type of f(*args), found by writing f's instructions into a scratch module.
 
@@ -151,8 +154,6 @@ def numba_type(result: Any) -> types.Type:
 
 
 def _undefined(t: types.Type) -> llvm.Constant | None:
-    from numba.core.datamodel import default_manager
-
     if isinstance(t, types.Function):
         return None
     return llvm.Constant(default_manager[t].get_value_type(), llvm.Undefined)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from llvmlite import ir as llvm
 
-from minicompile.ir.types import DType, bool_, f16, f32, f64, bf16, i64
+from minicompile.ir.types import DType, bf16, bool_, f16, f32, f64, i64
 
 LANES = 16  # of a vector: one AVX-512 register of f32, two AVX2 registers
 

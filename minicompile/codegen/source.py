@@ -72,7 +72,8 @@ class Source:
 
     def function_text(self, name: str) -> str:
         """The text of a kernel or a host."""
-        f = next(f for f in (*self.kernels, *self.segments) if f.name == name)
+        functions: tuple[KernelSource | Segment, ...] = (*self.kernels, *self.segments)
+        f = next(f for f in functions if f.name == name)
         return "\n".join(line.text for line in self.lines[f.first_line - 1 : f.last_line])
 
 

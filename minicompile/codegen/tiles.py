@@ -16,7 +16,6 @@ from minicompile.ir.loop import (
     Accumulate,
     Alloc,
     Bind,
-    Fold,
     For,
     Index,
     Load,
@@ -114,16 +113,16 @@ def _classify(
     *front, last = index or (Index(),)
     moving = [coef for atom, coef in last.terms if atom == vector and vector is not None]
     fixed = [t for i in front for t in i.terms] + [t for t in last.terms if t[0] != vector]
-    if any(atom not in unrolled for atom, _ in fixed) or (moving and moving != [1]):
-        use.other = True
-    elif moving and use.private:
+    if (
+        any(atom not in unrolled for atom, _ in fixed)
+        or (moving and moving != [1])
+        or (moving and use.private)
+    ):
         use.other = True
     elif moving:
         aligned = all(c % LANES == 0 for atom, c in last.terms if atom != vector)
         use.vector = True
         use.other |= not aligned or last.const % LANES != 0
-    elif index:
-        use.scalar = True
     else:
         use.scalar = True
 

@@ -1,9 +1,9 @@
 """Conversions between dtypes, as PyTorch does them on x86.
 
-    real -> integer   truncates; NaN and numbers out of range give the most negative number ("integer
-                      indefinite" of the cvtt instructions), so the result never depends on luck
-    any -> f16, bf16  through f32, rounded to nearest even (f64 rounds twice, as PyTorch does)
-    any -> bool       x != 0, so NaN is true
+real -> integer   truncates; NaN and numbers out of range give the most negative number ("integer
+                  indefinite" of the cvtt instructions), so the result never depends on luck
+any -> f16, bf16  through f32, rounded to nearest even (f64 rounds twice, as PyTorch does)
+any -> bool       x != 0, so NaN is true
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from minicompile.codegen.register import (
     Register,
     call_intrinsic,
     is_real,
-    register_type,
     together,
 )
 from minicompile.codegen.vector_ops import (

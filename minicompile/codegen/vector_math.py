@@ -25,7 +25,10 @@ F = Callable[[Register], Register]
 _BITS, _FLOAT = llvm.IntType(32), llvm.FloatType()
 
 LOG2_E = 1.4426950408889634
-LN2_HIGH, LN2_LOW = 0.693145751953125, 1.4286068203094173e-06  # the high part has 16 bits: n*HIGH is exact
+LN2_HIGH, LN2_LOW = (
+    0.693145751953125,
+    1.4286068203094173e-06,
+)  # the high part has 16 bits: n*HIGH is exact
 SMALLEST_NORMAL = 2.0**-126
 
 
@@ -215,7 +218,11 @@ def log10(x: Register) -> Register:
     """(e ln(2) + log(1 + f)) / ln(10), each factor in a high and a low part. 2 ulp."""
     e, f = _split(x)
     tail = _log_tail(f)
-    y = fma(e, 2.48745663981195213739e-4, fma(tail, 7.00731903251827651129e-4, f * 7.00731903251827651129e-4))
+    y = fma(
+        e,
+        2.48745663981195213739e-4,
+        fma(tail, 7.00731903251827651129e-4, f * 7.00731903251827651129e-4),
+    )
     y = y + tail * 4.3359375e-1
     return _edges(x, fma(f, 4.3359375e-1, y) + e * 3.0078125e-1)
 
@@ -295,5 +302,4 @@ def cos(x: Register) -> Register:
 POLYNOMIALS: dict[str, F] = {
     f.__name__: f for f in (exp, exp2, expm1, tanh, erf, log, log2, log10, log1p, sin, cos)
 }
-MATH = {**LIBM, **POLYNOMIALS}
-
+MATH: dict[str, Callable[..., Register]] = {**LIBM, **POLYNOMIALS}

@@ -60,7 +60,9 @@ def _vector(p: Pointer) -> llvm.Type:
     return llvm.VectorType(memory_type(p.dtype), LANES)
 
 
-def _masked(p: Pointer, name: str, where: str, args: list[llvm.Value], result: llvm.Type) -> llvm.Value:
+def _masked(
+    p: Pointer, name: str, where: str, args: list[llvm.Value], result: llvm.Type
+) -> llvm.Value:
     """llvm.masked.NAME: overloaded on the vector's type and on the address's (p0, v16p0)."""
     name = f"llvm.masked.{name}.{suffix(_vector(p))}.{where}"
     return call_function(p.builder, name, result, args)

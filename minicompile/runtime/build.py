@@ -62,9 +62,7 @@ class Native:
         return text
 
 
-def build(
-    source: Source, cache_dir: str | Path | None = None, use_cache: bool = True
-) -> Native:
+def build(source: Source, cache_dir: str | Path | None = None, use_cache: bool = True) -> Native:
     """Compile a generated module, as far as its machine code is not in the cache.
 
     cache_dir  the folder for modules and machine code; default: the user's cache directory

@@ -35,7 +35,9 @@ class CallPrinter:
         self.buffers = {b.name: b for b in program.buffers}
         self.lines: list[str] = []
         self.params = {v.name: n for n, v in enumerate(self.graph.params)}
-        self.table = any(b.place == "param" for call in self._kernel_calls() for b in self._of(call))
+        self.table = any(
+            b.place == "param" for call in self._kernel_calls() for b in self._of(call)
+        )
         self.tensors: set[str] = set()  # names that hold a tensor already
 
     def print(self) -> str:
@@ -101,7 +103,9 @@ class CallPrinter:
             self._tensor(name)
         env = ", ".join(f'"{v}": {v}' for v in operands)
         outs = [v.name for v in call.node.outs]
-        self.lines.append(f"({', '.join(outs)},) = call_node(node_{n}, {{{env}}})  # {call.node.op}")
+        self.lines.append(
+            f"({', '.join(outs)},) = call_node(node_{n}, {{{env}}})  # {call.node.op}"
+        )
         self.tensors |= set(outs)
         read = {b.name for c in self._kernel_calls() for b in self._of(c)}
         for name in outs:
@@ -115,7 +119,7 @@ class CallPrinter:
             return
         self.tensors.add(name)
         if name in self.params:
-            self.lines.append(f"{name} = params[{self.params[name]}]")
+            self.lines.append(f"{name} = tensors(params)[{self.params[name]}]")
             return
         buffer = self.buffers[name]
         shape = f"{buffer.type.dtype.torch_name}, {buffer.type.dims}, {buffer.type.dense_strides}"

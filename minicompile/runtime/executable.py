@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import importlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -16,22 +17,27 @@ from minicompile.ir.types import DTYPES
 from minicompile.runtime.build import Native
 from minicompile.runtime.call import CallPrinter
 
-try:  # what Inductor's generated code allocates with: half the time of torch.empty_strided
-    from torch._C._dynamo.guards import _empty_strided_cpu as empty
-except ImportError:
 
-    def empty(shape: Any, strides: Any, dtype: torch.dtype) -> torch.Tensor:
-        return torch.empty_strided(shape, strides, dtype=dtype, device="cpu")
+def _allocator() -> Callable[..., torch.Tensor]:
+    """``empty(shape, strides, dtype)``: what Inductor's generated code allocates with, where PyTorch has it;
+    it takes half the time of torch.empty_strided."""
+    guards = importlib.import_module("torch._C._dynamo.guards")
+    fast: Callable[..., torch.Tensor] | None = getattr(guards, "_empty_strided_cpu", None)
+    return fast or (lambda n, s, t: torch.empty_strided(n, s, dtype=t, device="cpu"))
+
+
+empty = _allocator()
 
 
 class Parameters(Protocol):
-    """The parameters of a call: a list of tensors, or an object that also knows their addresses.
+    """The parameters of a call, if not a list of tensors: an object that knows their addresses."""
 
-    `pointers()` returns the addresses; the very same tuple as before while none of them changed.
-    """
+    def tensors(self) -> Sequence[torch.Tensor]: ...
+    def pointers(self) -> tuple[int, ...]: ...
 
-    def __getitem__(self, n: int, /) -> torch.Tensor: ...
-    def __iter__(self) -> Iterator[torch.Tensor]: ...
+
+def tensors(params: Sequence[torch.Tensor] | Parameters) -> Sequence[torch.Tensor]:
+    return params if isinstance(params, (list, tuple)) else params.tensors()  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,9 @@ class Executable:
     def _function(self) -> Callable[..., list[torch.Tensor]]:
         names: dict[str, Any] = {d.torch_name: d.torch for d in DTYPES.values()}
         names.update(self.native.hosts)
-        names.update(empty=empty, lie=lie, part=part, alias=alias, write_back=write_back)
+        names.update(
+            empty=empty, tensors=tensors, lie=lie, part=part, alias=alias, write_back=write_back
+        )
         names.update(take=self._pool.take, give=self._pool.give, fail=self._fail)
         names.update(addresses=Addresses(), call_node=_call_node)
         for n, call in enumerate(self.program.calls):
@@ -148,7 +156,11 @@ def lie(t: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
 
 
 def part(
-    memory: Memory, offset: int, dtype: torch.dtype, shape: tuple[int, ...], strides: tuple[int, ...]
+    memory: Memory,
+    offset: int,
+    dtype: torch.dtype,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
 ) -> torch.Tensor:
     """A buffer in scratch memory as a tensor: valid only during this call."""
     flat = memory.tensor[offset:].view(-1)

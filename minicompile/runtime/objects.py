@@ -65,7 +65,9 @@ def python_function(address: int, arguments: int, name: str) -> Callable[..., in
     not checked: only generated code calls it.
     """
     wrapper = _fastcall(arguments)
-    definition = _MethodDef(name.encode(), wrapper, METH_FASTCALL, b"a host function of minicompile")
+    definition = _MethodDef(
+        name.encode(), wrapper, METH_FASTCALL, b"a host function of minicompile"
+    )
     _alive.append(definition)
     create = ctypes.pythonapi.PyCFunction_NewEx
     create.restype = ctypes.py_object

@@ -29,7 +29,9 @@ def program_of(kernel: Kernel) -> Program:
     """A program that calls the kernel once; what it reads are inputs, what it writes are outputs."""
     written = {p.name for p in kernel.written}
     reads = [p for p in kernel.params if p.name not in written]
-    buffers = [Buffer(p.name, p.type, "output" if p.name in written else "input") for p in kernel.params]
+    buffers = [
+        Buffer(p.name, p.type, "output" if p.name in written else "input") for p in kernel.params
+    ]
     outputs = tuple(Output(Value(p.name, p.type.pure()), p.type.strides) for p in kernel.written)
     graph = Graph("program", tuple(Value(p.name, p.type) for p in reads), (), (), outputs)
     names = tuple(p.name for p in kernel.params)

@@ -74,7 +74,9 @@ def result_type(p: Primitive, dtype: DType) -> DType:
     return p.infer(*[TensorType(dtype, (1,))] * arity(p)).dtype
 
 
-def kernel(expressions: list[tuple[str, DType, Callable[[tuple[Expr, ...]], Expr]]], dtype: DType) -> Kernel:
+def kernel(
+    expressions: list[tuple[str, DType, Callable[[tuple[Expr, ...]], Expr]]], dtype: DType
+) -> Kernel:
     """Every expression of a[i] and b[i], in a serial loop (NAME_s) and in vector loops (NAME_v)."""
 
     def stores(index: object, suffix: str) -> tuple[Stmt, ...]:
@@ -91,16 +93,24 @@ def kernel(expressions: list[tuple[str, DType, Callable[[tuple[Expr, ...]], Expr
     return Kernel("k0", tuple(params), 2 * len(expressions), body)
 
 
-def compare(name: str, got: torch.Tensor, want: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+def compare(
+    name: str, got: torch.Tensor, want: torch.Tensor, a: torch.Tensor, b: torch.Tensor
+) -> None:
     if want.is_floating_point():
         same = (got == want) & (got.signbit() == want.signbit()) | (got.isnan() & want.isnan())
         near = torch.isclose(got, want, rtol=1e-6 if want.dtype is torch.float32 else 1e-12, atol=0)
         near &= ~(got == 0)
-        tiny = (want.abs() < 1.2e-38) & ((got - want).abs() < 1e-44) if want.dtype is torch.float32 else same
+        tiny = (
+            (want.abs() < 1.2e-38) & ((got - want).abs() < 1e-44)
+            if want.dtype is torch.float32
+            else same
+        )
         bad = ~(same | near | tiny | careless(name, a, b, want))
     else:
         bad = got != want
-    assert not bad.any(), f"{name}: of {a[bad][:5]} and {b[bad][:5]}: {got[bad][:5]}, not {want[bad][:5]}"
+    assert not bad.any(), (
+        f"{name}: of {a[bad][:5]} and {b[bad][:5]}: {got[bad][:5]}, not {want[bad][:5]}"
+    )
 
 
 @pytest.mark.parametrize("dtype", COMPUTING, ids=str)
@@ -113,7 +123,9 @@ def test_primitives(dtype: DType) -> None:
     def of(p: Primitive) -> Callable[[tuple[Expr, ...]], Expr]:
         return lambda args: Call(p.name, args[: arity(p)], result_type(p, dtype))
 
-    run = compiled(program_of(kernel([(p.name, result_type(p, dtype), of(p)) for p in inside], dtype)))
+    run = compiled(
+        program_of(kernel([(p.name, result_type(p, dtype), of(p)) for p in inside], dtype))
+    )
     results = iter(run([a, b], []))
     for p in inside:
         wanted = p.meaning(*(a, b)[: arity(p)])

@@ -271,7 +271,10 @@ def k0(x: f32[4, 6] @ strides(1, 4), y: f32[4, 6] @ strides(1, 4)) -> y:
 
 
 def test_empty_loops() -> None:
-    check("def k0(x: f32[0], y: f32[0]) -> y:\n    for i in serial(0):\n        y[i] = x[i]\n", ROW[:0])
+    check(
+        "def k0(x: f32[0], y: f32[0]) -> y:\n    for i in serial(0):\n        y[i] = x[i]\n",
+        ROW[:0],
+    )
 
 
 def test_text_is_deterministic_and_knows_its_lines() -> None:

@@ -52,7 +52,9 @@ def kernel_text(name: str, dtype: str, size: int, vector: bool) -> str:
     )
 
 
-def function(name: str, dtype: str = "f32", size: int = N, vector: bool = True) -> Callable[..., torch.Tensor]:
+def function(
+    name: str, dtype: str = "f32", size: int = N, vector: bool = True
+) -> Callable[..., torch.Tensor]:
     run = compiled(program_of(kernel_of(kernel_text(name, dtype, size, vector))))
     return lambda x: run([x], [])[0]
 
