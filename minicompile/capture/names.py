@@ -11,24 +11,25 @@ from typing import Any
 from torch import nn
 from torch.utils._pytree import KeyPath
 
-from minicompile.ir.types import DTYPES
+from minicompile.ir.words import RESERVED
 from minicompile.ops.registry import PRIMITIVES
 
-_RESERVED = {"inf", "nan", "torch", "aten", "torch_ops", "strided", "view", *DTYPES}
+
+_KERNEL = re.compile(r"k\d+")  # fuse names kernels so
 
 
 class Namer:
     """Gives out names, each once."""
 
     def __init__(self) -> None:
-        self.used = set(_RESERVED)
+        self.used = set(RESERVED)
         self._values = 0
 
     def unique(self, text: str) -> str:
         """`text` as an identifier; ``_2``, ``_3`` ... is added when it is taken or an op's name."""
         name = base = identifier(text)
         n = 2
-        while name in self.used or name in PRIMITIVES:
+        while name in self.used or name in PRIMITIVES or _KERNEL.fullmatch(name):
             name, n = f"{base}_{n}", n + 1
         self.used.add(name)
         return name
@@ -60,7 +61,8 @@ def graph_name(model: Any) -> str:
     if name == "<lambda>":
         return "fn"
     name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
-    return identifier(re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower())
+    name = identifier(re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower())
+    return f"{name}_model" if name in RESERVED or name in PRIMITIVES else name
 
 
 def leaf_names(model: Any, args: tuple[Any, ...], paths: Iterable[KeyPath]) -> list[str]:

@@ -6,10 +6,9 @@ import keyword
 from dataclasses import dataclass
 
 from minicompile.errors import CompileError
-from minicompile.ir.types import DTYPES
+from minicompile.ir.words import RESERVED
 
 SHOWN = 10  # more problems than this are only counted
-RESERVED = {*DTYPES, "inf", "nan", "torch", "aten", "torch_ops"}
 
 
 @dataclass(frozen=True)

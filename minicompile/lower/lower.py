@@ -132,7 +132,8 @@ class ProgramBuilder:
             v = self.producers[name].out
             result = stored.get(name)
             memory[name] = self.places[result][1] if result == name else v.type
-        scope = KernelScope(self.producers, memory, frozenset(order), taken=set(order))
+        taken = {*order, *(v.name for v in self.graph.arguments)}
+        scope = KernelScope(self.producers, memory, frozenset(order), taken=taken)
         body = [stmt for name in order for stmt in nest(scope, self.producers[name])]
         self._add(group.name, scope, body, stored, private)
 
