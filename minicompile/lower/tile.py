@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from minicompile.errors import CompileError
 from minicompile.ir.loop import Kernel, Program
 from minicompile.lower.analysis import loops_of
-from minicompile.lower.contraction import Choice, choices, recognize
+from minicompile.lower.contraction import Choice, choices
 from minicompile.lower.kernels import each_kernel
 from minicompile.lower.motion import sink
+from minicompile.lower.tile_conv import forms
 from minicompile.lower.tile_gemm import tile_dot, tile_rows
 from minicompile.lower.transforms import distinct, drop_unit
 from minicompile.passes.base import Pass, register
@@ -61,13 +62,11 @@ def tile(k: Kernel) -> tuple[Kernel, list[Choice]]:
 
 def tile_nest(k: Kernel, root: str) -> tuple[Kernel, Choice | None]:
     """The nest at `root` with its cheapest legal schedule; unchanged if it is no contraction."""
-    sunk = sink(k, root)
-    c = recognize(sunk, root)
-    for choice in choices(c) if c else []:
-        assert c is not None
+    ways = [(f, choice) for f in forms(sink(k, root), root) for choice in choices(f.contraction)]
+    for form, choice in sorted(ways, key=lambda way: way[0].cycles + way[1].price):
         try:
-            return SCHEDULES[choice.how](sunk, c, choice), choice
-        except CompileError:  # a transform's legality check: the next cheapest choice, then
+            return SCHEDULES[choice.how](form.kernel, form.contraction, choice), choice
+        except CompileError:  # a transform's legality check: the next cheapest way, then
             continue
     return k, None
 

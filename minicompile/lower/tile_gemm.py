@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from minicompile.ir.loop import Alloc, Expr, For, If, Kernel, Load, Stmt, Store, ix, rewrite, walk
+from minicompile.ir.loop import Alloc, For, If, Kernel, Load, Stmt, Store, ix, rewrite, walk
 from minicompile.ir.types import TensorType
 from minicompile.lower.analysis import (
     Body,
@@ -17,11 +17,9 @@ from minicompile.lower.analysis import (
     find,
     flops,
     loops_of,
-    stride,
-    strides_of,
     written,
 )
-from minicompile.lower.contraction import Choice, Contraction
+from minicompile.lower.contraction import Choice, Contraction, whole
 from minicompile.lower.lanes import reduce_axis
 from minicompile.lower.layouts import stage, stage_invariants, stage_window
 from minicompile.lower.machine import LANES
@@ -92,28 +90,9 @@ def _pack(k: Kernel, c: Contraction, x: Choice, panel: str, lanes: list[str]) ->
     reduction = [y.var for y in c.reduction]
     order = [*lanes[:-1], *reduction, lanes[-1]]
     for buf in dict.fromkeys(load.buf for load in x.pack):
-        strides = strides_of(k)
-        far = (
-            n
-            for n in walk(find(k, panel))
-            if isinstance(n, Load) and n.buf == buf
-            and stride(n.index, strides[buf], lanes[-1]) not in (0, 1)
-        )  # fmt: skip
-        k = stage(
-            k,
-            _whole(find(k, panel), next(far)),
-            panel,
-            [*reduction, *lanes],
-            fresh(k, f"{buf}_panel"),
-            order,
-        )
+        e = whole(find(k, panel), buf, lanes[-1])
+        k = stage(k, e, panel, [*reduction, *lanes], fresh(k, f"{buf}_panel"), order)
     return k
-
-
-def _whole(loop: For, load: Load) -> Expr:
-    """The load, or the conditional expression that decides whether it happens."""
-    around = [n for n in walk(loop) if isinstance(n, If) and load in walk(n)]
-    return around[0] if around else load
 
 
 def unmask(k: Kernel) -> Kernel:

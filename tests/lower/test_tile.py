@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from minicompile.ir.loop import Kernel, Program
 from minicompile.ir.text import text
 from minicompile.lower.contraction import choices, recognize
+from minicompile.lower.machine import machine
 from minicompile.lower.motion import sink
 from minicompile.lower.tile import SCHEDULES, Tile, tile
+from minicompile.lower.tile_conv import block_of_rows, forms
 from minicompile.lower.vectorize import vectorize
 from tests.lower.nests import convolution, kernel, linear, same, softmax
 
@@ -65,9 +67,41 @@ def test_convolution(b, c, o, h, w, step, padded):
     tiled(convolution(b, c, o, h, w, step, padded))
 
 
-def test_convolution_copies_padding_and_scales_once():
-    after = text(tiled(convolution(2, 8, 32, 6, 9)))
+def test_lanes_along_channels_copy_padding_and_scale_once():
+    k = sink(convolution(2, 8, 32, 6, 9), "n")
+    c = recognize(k, "n")
+    assert c is not None
+    choice = next(x for x in choices(c) if x.how == "rows" and x.vector == "o")
+    after = text(same(k, SCHEDULES["rows"](k, c, choice)))
     assert "x_padded" in after and "scale_panel" in after and "w_panel" in after
+
+
+def test_forms_of_a_convolution():
+    k = sink(convolution(2, 3, 4, 6, 9), "n")
+    as_it_is, unfolded = forms(k, "n")
+    assert as_it_is.kernel == k
+    assert "x_columns: f32[3, 3, 3, 54] @ local" in text(same(k, unfolded.kernel))
+    pointwise = kernel("""
+        def k0(x: f32[3, 6, 7], w: f32[4, 3], y: f32[4, 6, 7]) -> y:
+            for o in serial(4):
+                for h in serial(6):
+                    for q in serial(7):
+                        acc: f32 @ register
+                        acc = 0.0
+                        for c in serial(3):
+                            acc += x[c, h, q] * w[o, c]
+                        y[o, h, q] = acc
+        """)
+    _, joined = forms(pointwise, "o")
+    assert "x: f32[3, 42]" in text(same(pointwise, joined.kernel))
+
+
+@pytest.mark.parametrize("height,width,depth", [(28, 28, 576), (7, 7, 4608), (11, 11, 288)])
+def test_blocks_of_rows_fit_the_cache(height, width, depth):
+    rows = block_of_rows(depth, height, width)
+    assert 0 <= rows <= height
+    assert 4 * depth * rows * width <= machine().l2 // 2
+    assert block_of_rows(10**9, height, width) == 0
 
 
 def test_depthwise_and_batched_products():
