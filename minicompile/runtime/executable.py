@@ -29,6 +29,9 @@ def _allocator() -> Callable[..., torch.Tensor]:
 empty = _allocator()
 
 
+OUT_OF_RANGE = "MC050"  # see errors.CODES
+
+
 class Parameters(Protocol):
     """The parameters of a call, if not a list of tensors: an object that knows their addresses."""
 
@@ -139,7 +142,9 @@ class Executable:
         check = self.native.source.checks[code - 1]
         where = lines(check.origins)
         place = f" (at {where})" if where else ""
-        raise IndexError(f"MC050: index out of range for an axis of size {check.size}{place}")
+        raise IndexError(
+            f"{OUT_OF_RANGE}: index out of range for an axis of size {check.size}{place}"
+        )
 
 
 def _call_node(node: Any, env: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
