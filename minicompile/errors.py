@@ -16,6 +16,7 @@ CODES: dict[str, str] = {
     "MC021": "ill-formed IR (verifier)",
     "MC030": "a pass failed",
     "MC040": "code generation or build failed",
+    "MC050": "index out of range at run time",
     "MC060": "drawing failed",
 }
 
