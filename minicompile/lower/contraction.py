@@ -138,7 +138,7 @@ class Choice:
     @property
     def price(self) -> float:
         """Cycles, and a little for long texts: among equals, the smaller tile compiles faster."""
-        return self.cycles * (1 + 0.002 * self.mr * self.nv)
+        return self.cycles * (1 + 0.004 * self.mr * self.nv)
 
     def __str__(self) -> str:
         if self.how == "dot":

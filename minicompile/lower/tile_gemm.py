@@ -6,7 +6,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from minicompile.ir.loop import Alloc, For, If, Kernel, Load, Stmt, Store, ix, rewrite, walk
+from minicompile.ir.loop import (
+    Accumulate,
+    Alloc,
+    For,
+    If,
+    Kernel,
+    Load,
+    Stmt,
+    Store,
+    ix,
+    rewrite,
+    walk,
+)
 from minicompile.ir.types import TensorType
 from minicompile.lower.analysis import (
     Body,
@@ -194,4 +206,27 @@ def tile_dot(k: Kernel, c: Contraction, x: Choice) -> Kernel:
     k, columns_o, columns = _split_rows(k, x.column, x.nv)
     k = reorder(k, [*others, *rows_o, *columns_o, *rows, *columns])
     k = reduce_axis(k, c.reduction[0].var, x.vector, ways=1 if rows or columns else 4)
-    return registers(k, [*rows, *columns]) if rows or columns else k
+    tile = [*rows, *columns]
+    if not tile:
+        return k
+    if c.epilogue_flops < HEAVY:
+        return registers(k, tile)
+    return _roll_epilogue(registers(_set_apart(k, tile[-1]), tile), tile)
+
+
+def _set_apart(k: Kernel, var: str) -> Kernel:
+    """Put what follows the last sum of a tile into a loop of one iteration, which reads the sums from
+    memory: then `registers` gives it tile loops of its own, that can be rolled."""
+
+    def f(loop: For) -> Body:
+        sums = [n for n, s in enumerate(loop.body) if isinstance(s, Accumulate)]
+        head, epilogue = loop.body[: sums[-1] + 1], loop.body[sums[-1] + 1 :]
+        copies: Body = ()
+        for load in dict.fromkeys(n for n in walk(epilogue) if isinstance(n, Load) and not n.index):
+            raw = fresh(k, f"{load.buf}_tile")
+            copies += (Alloc(raw, TensorType(load.dtype), "local"), Store(raw, (), load))
+            epilogue = rewrite(epilogue, partial(_from, old=load, buf=raw))
+        once = For(fresh(k, f"{var}_once"), 1, "serial", epilogue)
+        return (replace(loop, body=(*head, *copies, once)),)
+
+    return at(k, var, f)

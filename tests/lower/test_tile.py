@@ -183,3 +183,14 @@ def test_the_pass_maps_over_kernels():
     k = linear(20, 37, 19)
     program = Program("p", (k,), (), (), None)
     assert Tile().run(program).kernels == (tile(k)[0],)
+
+
+@pytest.mark.parametrize("m,n,k", [(1, 30, 50), (3, 37, 64), (4, 5, 33)])
+def test_heavy_epilogues_of_few_rows_are_rolled(m, n, k):
+    before = linear(m, n, k, epilogue="tanh(t0 + b[j])")
+    c = recognize(before, "i")
+    assert c is not None
+    choice = next(x for x in choices(c) if x.how == "dot")
+    after = same(before, SCHEDULES["dot"](before, c, choice))
+    assert text(vectorize(after)).count("tanh") == 1
+    same(before, vectorize(after))
