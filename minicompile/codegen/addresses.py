@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minicompile.ir.loop import Index, Quotient, add, times, variables
+from minicompile.ir.index import Index, Quotient, add, times, variables
 
 
 @dataclass(frozen=True)

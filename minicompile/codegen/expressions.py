@@ -23,22 +23,9 @@ from minicompile.codegen.addresses import (
 )
 from minicompile.codegen.source import CodeWriter, Namespace, literal
 from minicompile.codegen.tiles import Tiles
+from minicompile.ir.index import Index, add, ix, variables
 from minicompile.ir.location import Origin
-from minicompile.ir.loop import (
-    Call,
-    Const,
-    Expr,
-    Fold,
-    If,
-    Index,
-    IndexValue,
-    Load,
-    Name,
-    add,
-    dtype_of,
-    ix,
-    variables,
-)
+from minicompile.ir.loop import Call, Const, Expr, Fold, If, IndexValue, Load, Name, dtype_of
 from minicompile.ir.types import TensorType
 from minicompile.ops.registry import PRIMITIVES
 

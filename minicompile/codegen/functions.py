@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from llvmlite import ir as llvm
 from numba import njit
-from numba.core import cgutils, types
+from numba.core import types
 
-from minicompile.codegen.numba_types import Ptr, vector_function
-from minicompile.codegen.register import Pointer, Register, element_type
-from minicompile.ir.types import DTYPES, i64, u8
+from minicompile.codegen.numba_types import Ptr
+from minicompile.ir.types import DTYPES, u8
 
 _FLAGS: dict[str, Any] = {
     "error_model": "numpy",
@@ -43,14 +41,12 @@ def parameter_type(annotation: str) -> types.Type:
     return Ptr(DTYPES[name]) if name in DTYPES else types.int64
 
 
-class GeneratedFunction:
-    """A function of a generated module, compiled by Numba when asked to."""
+class KernelFunction:
+    """A kernel of a generated module, compiled by Numba when asked to."""
 
-    result: types.Type
-    types: tuple[types.Type, ...]
-
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., None]) -> None:
         self.name = function.__name__
+        self.types = tuple(parameter_type(str(a)) for a in function.__annotations__.values())
         self.dispatcher = njit(**_FLAGS)(function)
 
     def compile(self) -> ObjectCode:
@@ -68,82 +64,14 @@ class GeneratedFunction:
         return text
 
     def _compiled(self) -> Any:
-        self.dispatcher.compile(self.result(*self.types))
+        self.dispatcher.compile(types.void(*self.types))
         return self.dispatcher.overloads[self.types]
-
-
-class KernelFunction(GeneratedFunction):
-    """A kernel. Calling it on Registers writes a call of the machine code known as `symbol`.
-
-    The symbol is set before the host is compiled.
-    """
-
-    result = types.void
-    symbol = ""
-
-    def __init__(self, function: Callable[..., None]) -> None:
-        super().__init__(function)
-        self.types = tuple(parameter_type(str(a)) for a in function.__annotations__.values())
-        vector_function()(self)
-
-    def __call__(self, *args: Any) -> None:
-        """Numba's calling convention: (result slot, exception slot, arguments...) -> status."""
-        b = args[0].builder
-        slots = [cgutils.alloca_once(b, cgutils.voidptr_t) for _ in range(2)]
-        values = [_passed(a, t) for a, t in zip(args, self.types, strict=True)]
-        signature = llvm.FunctionType(llvm.IntType(32), [v.type for v in (*slots, *values)])
-        function = b.module.globals.get(self.symbol)
-        if function is None:
-            function = llvm.Function(b.module, signature, self.symbol)
-        b.call(function, [*slots, *values])
-
-
-def _passed(a: Register | Pointer, t: types.Type) -> llvm.Value:
-    if isinstance(t, Ptr) and isinstance(a, Register):
-        return a.builder.inttoptr(a.value, element_type(u8).as_pointer())
-    return a.value
-
-
-class HostFunction(GeneratedFunction):
-    """A host: all its arguments are addresses (int), and so is its result."""
-
-    result = types.int64
-
-    def __init__(self, function: Callable[..., int]) -> None:
-        super().__init__(function)
-        self.types = (types.int64,) * function.__code__.co_argcount
 
 
 def kernel(function: Callable[..., None]) -> KernelFunction:
     return KernelFunction(function)
 
 
-def host(function: Callable[..., int]) -> HostFunction:
-    return HostFunction(function)
-
-
-def _weak(b: llvm.IRBuilder, value: llvm.Value) -> Register:
-    return Register(b, value, i64, 1, weak=True)
-
-
-@vector_function()
-def address(table: Register, n: Register) -> Register:
-    """Entry n of the table of addresses at `table`."""
-    b = table.builder
-    start = b.inttoptr(table.value, llvm.IntType(64).as_pointer())
-    return _weak(b, b.load(b.gep(start, [n.value])))
-
-
-@vector_function()
-def error_cell(at: Register) -> Pointer:
-    """The memory at the address `at` as the cell that holds the number of a failed check: now 0."""
-    b = at.builder
-    cell = b.inttoptr(at.value, llvm.IntType(64).as_pointer())
-    b.store(llvm.Constant(llvm.IntType(64), 0), cell)
-    return Pointer(b, cell, i64)
-
-
-@vector_function()
-def failed(error: Pointer) -> Register:
-    """The number of the check that failed, 0 if none did, as a Python int."""
-    return _weak(error.builder, error.builder.load(error.value))
+def host(function: Callable[..., int]) -> Callable[..., int]:
+    """Marks a host: `host_compiler` compiles its text, Numba does not see it."""
+    return function

@@ -1,16 +1,17 @@
 """The host: one readable function that calls the kernels in order, so that a forward is one native call.
 
 A program is cut into segments where it calls PyTorch (ExternCall).  A host function takes the
-addresses of the tensors it touches, the table of the parameters' addresses, and the address of the
-scratch memory:
+addresses of the tensors it touches, the table of the parameters' addresses, the address of the scratch
+memory, and the number of threads:
 
-    def mlp(x: f32[8, 784], t4: f32[8, 10], table: int, arena: int):
-        t1 = arena + 0  # f32[8, 512]
+    def mlp(x: f32[8, 784], t4: f32[8, 10], table: int, arena: int, threads: int):
         fc1_weight = address(table, 0)  # f32[512, 784]
-        k0(x, fc1_weight, t1, 0, 8)
+        t1 = arena + 0  # f32[8, 512]
+        parallel(threads, 8, k0, x, fc1_weight, t1)  # k0(x, fc1_weight, t1, 0, 8) on one thread
+        k1(t1, t4)
         return 0
 
-It returns 0, or the number of the bounds check that failed.
+It returns 0, or the number of the bounds check that failed.  `host_compiler` compiles it.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ ERROR_BYTES = ALIGN  # the cell for a failed check has a cache line of its own
 
 @dataclass(frozen=True)
 class ArenaLayout:
-    """Byte offsets into the arena: planned buffers first, then private memory, then the error cell."""
+    """Byte offsets into the arena: planned buffers, the error cell, private memory of each thread."""
 
-    scratch: int
     error: int
+    scratch: int
     bytes: int
 
 
@@ -43,9 +44,9 @@ def arena_layout(
     program: Program, scratch_bytes: int, checked: bool, threads: int = 1
 ) -> ArenaLayout:
     """`scratch_bytes` is what one thread needs; every thread gets its own."""
-    scratch = -(-program.arena_bytes // ALIGN) * ALIGN
-    error = scratch + scratch_bytes * threads
-    return ArenaLayout(scratch, error, error + (ERROR_BYTES if checked else 0))
+    error = -(-program.arena_bytes // ALIGN) * ALIGN
+    scratch = error + (ERROR_BYTES if checked else 0)
+    return ArenaLayout(error, scratch, scratch + scratch_bytes * threads)
 
 
 def print_hosts(
@@ -82,8 +83,8 @@ class _Host:
         self.program, self.writer, self.checked = program, writer, checked
         self.kernels = {k.name: k for k in kernels}
         self.buffers = {b.name: b for b in program.buffers}
-        scratch = max((k.scratch_bytes for k in kernels), default=0)
-        self.layout = arena_layout(program, scratch, checked)
+        self.scratch_bytes = max((k.scratch_bytes for k in kernels), default=0)
+        self.layout = arena_layout(program, self.scratch_bytes, checked)
         self.param_numbers = {v.name: n for n, v in enumerate(program.graph.params)}
         self.named: set[str] = set()
 
@@ -97,11 +98,12 @@ class _Host:
         names = Namespace(set(self.buffers) | set(self.kernels))
         self.table, self.arena = names.fresh("table"), names.fresh("arena")
         self.scratch, self.error = names.fresh("scratch"), names.fresh("error")
+        self.threads = names.fresh("threads")
         params = [annotation(t, self.buffers[t].type) for t in tensors]
-        params += [f"{self.table}: int", f"{self.arena}: int"]
+        params += [f"{name}: int" for name in (self.table, self.arena, self.threads)]
         first = len(self.writer.lines) + 1
         self.writer.line("@host", why="the host")
-        self.writer.signature(name, params, "tensors, table of parameters, scratch memory")
+        self.writer.signature(name, params, "tensors, table of parameters, scratch memory, threads")
         self.named = set(tensors)
         with self.writer.block():
             self._prologue(run)
@@ -128,9 +130,15 @@ class _Host:
         for name in call.buffers:
             self._name(self.buffers[name])
         kernel = self.kernels[call.kernel]
-        values = {"scratch": self.scratch, "error": self.error, "lo": "0", "hi": str(kernel.extent)}
-        args = ", ".join((*call.buffers, *(values[e] for e in kernel.extra)))
-        self.writer.line(f"{call.kernel}({args})", why=f"call of {call.kernel}")
+        scratch = self.scratch
+        if kernel.extent is not None:  # every thread has private memory of its own
+            scratch = f"each({scratch}, {self.scratch_bytes})"
+        values = {"scratch": scratch, "error": self.error}
+        args = ", ".join((*call.buffers, *(values[e] for e in kernel.extra if e in values)))
+        text = f"{call.kernel}({args})"
+        if kernel.extent is not None:
+            text = f"parallel({self.threads}, {kernel.extent}, {call.kernel}, {args})"
+        self.writer.line(text, why=f"call of {call.kernel}")
 
     def _name(self, buffer: Buffer) -> None:
         """Give the address of a buffer its name, at its first use."""

@@ -23,21 +23,9 @@ from minicompile.codegen.source import (
 )
 from minicompile.codegen.stores import Stores
 from minicompile.codegen.tiles import LANES, find_tiles, is_vector_loop
-from minicompile.ir.loop import (
-    Accumulate,
-    Alloc,
-    Barrier,
-    Bind,
-    Check,
-    For,
-    Kernel,
-    Stmt,
-    Store,
-    ix,
-    substitute,
-    variables,
-    walk,
-)
+from minicompile.ir.index import ix, variables
+from minicompile.ir.loop import Accumulate, Alloc, Barrier, Bind, Check, For, Kernel, Stmt, Store
+from minicompile.ir.walk import substitute, walk
 
 ALIGN = 64  # bytes: one cache line, one AVX-512 register
 

@@ -14,7 +14,7 @@ from minicompile.codegen.kernel_printer import KernelPrinter
 from minicompile.codegen.source import Check, CodeWriter, KernelSource, Line, Segment, Source
 from minicompile.ir.loop import Program
 
-ALWAYS = ("kernel", "host", "address", "error_cell", "failed", "inf", "nan")
+ALWAYS = ("kernel", "host", "inf", "nan")
 
 
 def generate(program: Program) -> Source:

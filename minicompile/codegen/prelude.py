@@ -25,13 +25,13 @@ _MEMORY = (
     *("load", "store", "load_strided", "store_strided", "gather", "scatter"),
     *("first_lanes", "lanes_between", "lane_index", "lane", "view", "outside"),
 )
-_HOST = ("kernel", "host", "address", "error_cell", "failed")
+_FUNCTIONS = ("kernel", "host")
 _OPS = (
     *("fma", "where", "maximum", "minimum", "isnan", "isinf", "signbit", "copysign", "sign"),
     *("sqrt", "rsqrt", "reciprocal", "floor", "ceil", "trunc", "neg", "bitnot", "splat"),
 )
 NAMES: dict[str, Any] = {
-    **{name: getattr(functions, name) for name in _HOST},
+    **{name: getattr(functions, name) for name in _FUNCTIONS},
     "inf": math.inf,
     "nan": math.nan,
     **NAMED_CASTS,

@@ -6,7 +6,8 @@ from minicompile.codegen.addresses import scalar_text, step, without
 from minicompile.codegen.expressions import Expressions, Text
 from minicompile.codegen.source import CodeWriter, literal
 from minicompile.codegen.tiles import Tiles
-from minicompile.ir.loop import Accumulate, Call, Index, Store, dtype_of
+from minicompile.ir.index import Index
+from minicompile.ir.loop import Accumulate, Call, Store, dtype_of
 from minicompile.ops.registry import PRIMITIVES, identity
 
 LOOSE = 4  # operators up to this strength need parentheses beside a +

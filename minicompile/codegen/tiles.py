@@ -12,17 +12,9 @@ from itertools import product
 
 from minicompile.codegen.addresses import Vector
 from minicompile.codegen.source import Namespace
-from minicompile.ir.loop import (
-    Accumulate,
-    Alloc,
-    Bind,
-    For,
-    Index,
-    Load,
-    Stmt,
-    Store,
-    walk,
-)
+from minicompile.ir.index import Index
+from minicompile.ir.loop import Accumulate, Alloc, Bind, For, Load, Stmt, Store
+from minicompile.ir.walk import walk
 
 LANES = 16
 

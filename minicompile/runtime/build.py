@@ -21,9 +21,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from minicompile.codegen.host_compiler import compile_host
 from minicompile.codegen.source import Source
 from minicompile.errors import CompileError
-from minicompile.runtime import objects
+from minicompile.runtime import objects, threads
 from minicompile.runtime.cache import Cache, key, machine_key
 
 logger = logging.getLogger("minicompile.runtime")
@@ -89,45 +90,50 @@ class _Builder:
     def build(self) -> dict[str, Callable[..., int]]:
         self.file = self.cache.module(key(self.source.text), self.source.text)
         self.symbols = {k.name: self._kernel(k.name) for k in self.source.kernels}
-        return {s.name: self._host(s.name, len(s.buffers) + 2) for s in self.source.segments}
+        threads.available()
+        return {s.name: self._host(s.name, len(s.buffers) + 3) for s in self.source.segments}
 
     def _kernel(self, name: str) -> str:
         """The symbol under which the kernel's machine code is now in this process."""
         text = re.sub(rf"^def {name}\(", "def kernel(", self.source.function_text(name), flags=re.M)
         symbol = key(machine_key(), text)
-        objects.define(symbol, self._address(symbol, name))
+        objects.define(symbol, self._address(symbol, lambda: self._compile(name)))
         return symbol
 
     def _host(self, name: str, arguments: int) -> Callable[..., int]:
         calls = " ".join(f"{k}={symbol}" for k, symbol in self.symbols.items())
-        name_of_code = key(machine_key(), self.source.function_text(name), calls)
-        address = self._address(name_of_code, name)
+        text = self.source.function_text(name)
+        name_of_code = key(machine_key(), text, calls)
+        address = self._address(name_of_code, lambda: (name, self._compile_host(text)))
         return objects.python_function(address, arguments, name)
 
-    def _address(self, name_of_code: str, function: str) -> int:
-        """Machine code from this process, from the cache, or from Numba."""
+    def _compile_host(self, text: str) -> bytes:
+        return compile_host(text, self.symbols, objects.machine())
+
+    def _address(self, name_of_code: str, make: Callable[[], tuple[str, bytes]]) -> int:
+        """Machine code from this process, from the cache, or made now: (function, object file)."""
         if name_of_code not in _addresses:
             found = self.cache.code(name_of_code) if self.use_cache else None
-            symbol, data = found or self._compile(name_of_code, function)
+            symbol, data = found or make()
+            if self.use_cache and found is None:
+                self.cache.keep(name_of_code, symbol, data)
             _addresses[name_of_code] = objects.load(data, symbol)
         return _addresses[name_of_code]
 
-    def _compile(self, name_of_code: str, function: str) -> tuple[str, bytes]:
+    def _compile(self, function: str) -> tuple[str, bytes]:
         from numba.core.errors import NumbaError
 
         start = time.perf_counter()
         module = _import(self.file)
-        for kernel, symbol in getattr(self, "symbols", {}).items():
-            getattr(module, kernel).symbol = symbol
         try:
             code = getattr(module, function).compile()
         except NumbaError as e:
             raise _error(function, self.source, e) from e
-        if self.use_cache:
-            self.cache.keep(name_of_code, code.name, code.data)
         self.compiled.append(function)
         logger.debug("%s: %.0f ms", function, 1e3 * (time.perf_counter() - start))
-        return code.name, code.data
+        name: str = code.name
+        data: bytes = code.data
+        return name, data
 
 
 def _import(file: Path) -> ModuleType:

@@ -4,8 +4,9 @@
         (x,) = inputs
         table = addresses(params)
         t4 = empty((8, 10), (10, 1), float32)
-        memory = take()
-        code = mlp(x.data_ptr(), t4.data_ptr(), table.address, memory.address)
+        threads = count_threads()
+        memory = take(threads)
+        code = mlp(x.data_ptr(), t4.data_ptr(), table.address, memory.address, threads)
         give(memory)
         if code:
             fail(code)
@@ -38,6 +39,7 @@ class CallPrinter:
         self.table = any(
             b.place == "param" for call in self._kernel_calls() for b in self._of(call)
         )
+        self.parallel = any(k.extent is not None for k in source.kernels)
         self.tensors: set[str] = set()  # names that hold a tensor already
 
     def print(self) -> str:
@@ -75,14 +77,17 @@ class CallPrinter:
         self.tensors |= set(names)
         if self.table:
             self.lines.append("table = addresses(params)")
+        if self.parallel:
+            self.lines.append("threads = count_threads()")
         if self.arena:
-            self.lines.append("memory = take()")
+            self.lines.append(f"memory = take({'threads' if self.parallel else '1'})")
 
     def _segment(self, name: str, tensors: tuple[str, ...], run: list[KernelCall]) -> None:
         for t in tensors:
             self._allocate(t)
         args = [f"{t}.data_ptr()" for t in tensors]
         args += ["table.address" if self.table else "0", "memory.address" if self.arena else "0"]
+        args.append("threads" if self.parallel else "1")
         call = f"{name}({', '.join(args)})"
         if not self.source.checks:
             self.lines.append(call)

@@ -14,6 +14,7 @@ from minicompile.ir.location import lines
 from minicompile.ir.loop import ExternCall, Program
 from minicompile.ir.torch_call import call_node, place
 from minicompile.ir.types import DTYPES
+from minicompile.runtime import threads
 from minicompile.runtime.build import Native
 from minicompile.runtime.call import CallPrinter
 
@@ -45,10 +46,11 @@ def tensors(params: Sequence[torch.Tensor] | Parameters) -> Sequence[torch.Tenso
 
 @dataclass(frozen=True)
 class Memory:
-    """A block of scratch memory. Torch aligns it to 64 bytes."""
+    """A block of scratch memory for a call with so many threads. Torch aligns it to 64 bytes."""
 
     tensor: torch.Tensor
     address: int
+    threads: int
 
 
 class Pool:
@@ -57,15 +59,20 @@ class Pool:
     `list.pop` and `list.append` are atomic in CPython.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: Callable[[int], int]) -> None:
         self.size, self._free = size, list[Memory]()
 
-    def take(self) -> Memory:
-        try:
-            return self._free.pop()
-        except IndexError:
-            tensor = torch.empty(self.size, dtype=torch.uint8, device="cpu")
-            return Memory(tensor, tensor.data_ptr())
+    def take(self, threads: int) -> Memory:
+        """A free block; one that is too small for more threads than before is dropped."""
+        while self._free:
+            try:
+                memory = self._free.pop()
+            except IndexError:
+                break  # another thread was quicker
+            if memory.threads >= threads:
+                return memory
+        tensor = torch.empty(self.size(threads), dtype=torch.uint8, device="cpu")
+        return Memory(tensor, tensor.data_ptr(), threads)
 
     def give(self, memory: Memory) -> None:
         self._free.append(memory)
@@ -115,13 +122,16 @@ class Executable:
     def __init__(self, program: Program, native: Native) -> None:
         self.program, self.native = program, native
         source = native.source
-        layout = arena_layout(program, source.scratch_bytes, bool(source.checks))
-        self._pool = Pool(layout.bytes)
-        self.text = CallPrinter(program, source, layout.bytes > 0).print()
+        self._pool = Pool(self._arena_bytes)
+        self.text = CallPrinter(program, source, self._arena_bytes(1) > 0).print()
         self.run: Callable[[Sequence[torch.Tensor], Any], list[torch.Tensor]] = self._function()
 
     def __call__(self, inputs: Sequence[torch.Tensor], params: Any) -> list[torch.Tensor]:
         return self.run(inputs, params)
+
+    def _arena_bytes(self, threads: int) -> int:
+        source = self.native.source
+        return arena_layout(self.program, source.scratch_bytes, bool(source.checks), threads).bytes
 
     def _function(self) -> Callable[..., list[torch.Tensor]]:
         names: dict[str, Any] = {d.torch_name: d.torch for d in DTYPES.values()}
@@ -130,7 +140,7 @@ class Executable:
             empty=empty, tensors=tensors, lie=lie, part=part, alias=alias, write_back=write_back
         )
         names.update(take=self._pool.take, give=self._pool.give, fail=self._fail)
-        names.update(addresses=Addresses(), call_node=_call_node)
+        names.update(count_threads=threads.counter(), addresses=Addresses(), call_node=_call_node)
         for n, call in enumerate(self.program.calls):
             if isinstance(call, ExternCall):
                 names[f"node_{n}"] = call.node

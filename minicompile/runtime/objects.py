@@ -26,7 +26,7 @@ class _MethodDef(ctypes.Structure):
     ]
 
 
-def _machine() -> binding.TargetMachine:
+def machine() -> binding.TargetMachine:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     target = binding.Target.from_default_triple()
@@ -36,7 +36,7 @@ def _machine() -> binding.TargetMachine:
 @functools.cache
 def _engine() -> binding.ExecutionEngine:
     """LLVM's just-in-time linker; code that it holds lives as long as the process."""
-    return binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), machine())
 
 
 def load(data: bytes, name: str) -> int:
@@ -109,4 +109,4 @@ define ptr @{name}(ptr %self, ptr %args, i64 %count) {{
   ret ptr %object
 }}
 """
-    return load(_machine().emit_object(binding.parse_assembly(text)), name)
+    return load(machine().emit_object(binding.parse_assembly(text)), name)

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import minicompile.ops  # noqa: F401  (fills the registry)
-from minicompile.ir.loop import Call, Expr, For, Kernel, Load, Param, Stmt, Store, ix
+from minicompile.ir.index import ix
+from minicompile.ir.loop import Call, Expr, For, Kernel, Load, Param, Stmt, Store
 from minicompile.ir.types import DTYPES, DType, TensorType, bool_
 from minicompile.ops.registry import PRIMITIVES, Kind, Primitive
 from tests.codegen.harness import compiled, program_of

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from minicompile.ir.interpret import run_kernel
-from minicompile.ir.loop import For, Kernel, Param, Stmt, walk
+from minicompile.ir.loop import For, Kernel, Param, Stmt
 from minicompile.ir.ranges import accesses, conflict, inner_ranges
 from minicompile.ir.types import TensorType, i64
+from minicompile.ir.walk import walk
 from tests.codegen.harness import compiled, program_of
 from tests.ir.test_random_loops import BUFFERS, blocks
 
@@ -60,6 +61,6 @@ def test_generated_code_is_the_kernel(body: tuple[Stmt, ...], kinds: list[str], 
     executable = compiled(program)
     host = executable.native.hosts["program"]
     memory = torch.empty(max(executable.native.source.scratch_bytes, 1), dtype=torch.uint8)
-    host(*(got[b.name].data_ptr() for b in program.buffers), 0, memory.data_ptr())
+    host(*(got[b.name].data_ptr() for b in program.buffers), 0, memory.data_ptr(), 1)
     for name in BUFFERS:
         assert torch.equal(want[name], got[name]), name

@@ -218,9 +218,9 @@ def test_the_call_is_readable() -> None:
         "def forward(inputs, params):\n"
         "    (x,) = inputs\n"
         "    table = addresses(params)\n"
-        "    memory = take()\n"
+        "    memory = take(1)\n"
         "    y = empty((4, 6), (6, 1), float32)\n"
-        "    g(x.data_ptr(), y.data_ptr(), table.address, memory.address)\n"
+        "    g(x.data_ptr(), y.data_ptr(), table.address, memory.address, 1)\n"
         "    give(memory)\n"
         "    return [y]\n"
     )
