@@ -6,18 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from minicompile.ir.loop import (
-    Accumulate,
-    Alloc,
-    Bind,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Load,
-    Store,
-    walk,
-)
+from minicompile.ir.loop import Accumulate, Alloc, Bind, Expr, For, If, Kernel, Load, Store
+from minicompile.ir.walk import walk
 from minicompile.lower.analysis import (
     Body,
     carried,
@@ -56,6 +46,7 @@ class Contraction:
     epilogue_flops: int  # of one element of the result
     stores: tuple[Store, ...]
     steps: Mapping[tuple[int, str], int | None]  # (id of a load or store, variable) -> stride
+    registers: int  # how many vectors of its dtype the machine holds
 
     @property
     def depth(self) -> int:
@@ -97,7 +88,10 @@ def recognize(k: Kernel, root: str) -> Contraction | None:
         for x in places
         for y in (*outer, *reduction)
     }
-    return Contraction(outer, reduction, loads, scalars, _cost(inner), _cost(after), stores, steps)
+    registers = machine().registers * 4 // max(4, *(x.dtype.bytes for x in loads))
+    return Contraction(
+        outer, reduction, loads, scalars, _cost(inner), _cost(after), stores, steps, registers
+    )
 
 
 def _cost(stmts: Body) -> int:
@@ -163,7 +157,7 @@ def row_choices(c: Contraction) -> Iterator[Choice]:
             continue
         for u in ["", *(y for y in free if y != v)]:
             for nv in range(1, 5):
-                room = machine().registers - 1 - nv * len(moving)
+                room = c.registers - 1 - nv * len(moving)
                 most = min(room // (nv * c.scalars), c.extent(u), MAX_ROWS)
                 if most >= 1 and (nv == 1 or LANES * nv <= c.extent(v)):
                     yield _row_choice(c, v, u, balanced(c.extent(u), most), nv)
@@ -216,7 +210,7 @@ def dot_choices(c: Contraction) -> Iterator[Choice]:
                 if w == u or (u and not w):
                     continue
                 for mr in {balanced(c.extent(u), most) for most in (1, 2, 3, 4, 6, 8)}:
-                    room = machine().registers - 2 - mr
+                    room = c.registers - 2 - mr
                     most = min(room // (mr * c.scalars), c.extent(w), MAX_COLUMNS)
                     if most >= 1:
                         yield _dot_choice(c, x.var, u, w, mr, balanced(c.extent(w), most))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from minicompile.ir.loop import Bind, Check, For, Kernel, Load, Stmt, walk
+from minicompile.ir.loop import Accumulate, Bind, Check, For, Kernel, Load, Stmt
+from minicompile.ir.walk import walk
 from minicompile.lower.analysis import (
     Body,
     accesses,
@@ -44,11 +45,14 @@ def _order(k: Kernel, first: str, n: int) -> list[str]:
 
 
 def commutes(loop: For) -> str:
-    """Like `carried`, but accumulating (and nothing else) into one place is allowed."""
-    uses = list(accesses(loop.body))
-    only_added = {
-        buf for buf in written(loop.body) if all(a.mode == "a" for a in uses if a.buf == buf)
-    }
+    """Like `carried`, but accumulating by one operation, and nothing else, into one place is allowed."""
+    modes: dict[str, set[str]] = {}
+    for a in accesses(loop.body):
+        modes.setdefault(a.buf, set()).add(a.mode)
+    for s in walk(loop.body):
+        if isinstance(s, Accumulate):
+            modes[s.buf].add(s.op)
+    only_added = {buf for buf, used in modes.items() if "a" in used and len(used) == 2}
 
     def strip(stmts: Body) -> Body:
         kept = (s for s in stmts if getattr(s, "buf", None) not in only_added)

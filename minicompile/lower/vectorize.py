@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from minicompile.errors import CompileError
-from minicompile.ir.loop import Accumulate, For, Kernel, Program, walk
+from minicompile.ir.loop import Accumulate, For, Kernel, Program
+from minicompile.ir.walk import walk
 from minicompile.lower.analysis import (
     Access,
     Body,
@@ -50,7 +51,7 @@ class Vectorize(Pass):
 
     An axis qualifies if its iterations are independent (a *map*), or if they only add up to scalars (a
     *reduction*: then each lane has its own sum, and 4 registers hide the latency of an addition). The
-    cost of an axis counts vector operations: 1 for lanes that are neighbours in memory, 20 if they are
+    cost of an axis counts vector operations: 1 for lanes that are neighbours in memory, 28 if they are
     far apart.  A nest whose axes all cost more than one element at a time stays serial.
     """
 
