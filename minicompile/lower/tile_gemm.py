@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from minicompile.ir.index import ix
 from minicompile.errors import CompileError
+from minicompile.ir.index import ix
 from minicompile.ir.loop import Accumulate, Alloc, For, If, Kernel, Load, Stmt, Store
 from minicompile.ir.types import TensorType
 from minicompile.ir.walk import rewrite, walk
