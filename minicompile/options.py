@@ -80,5 +80,9 @@ def backends() -> list[str]:
     """Our backends, then those of torch.compile that `compile` passes on."""
     import torch._dynamo
 
-    others = [b for b in torch._dynamo.list_backends(exclude_tags=()) if b not in (*BACKENDS, "minicompile")]
+    others = [
+        b
+        for b in torch._dynamo.list_backends(exclude_tags=())
+        if b not in (*BACKENDS, "minicompile")
+    ]
     return [*BACKENDS, *others]

@@ -17,7 +17,8 @@ import torch
 
 from minicompile.errors import unknown_name
 from minicompile.ir.graph import Graph
-from minicompile.ir.loop import ExternCall, For, KernelCall, Program, walk
+from minicompile.ir.loop import ExternCall, For, KernelCall, Program
+from minicompile.ir.walk import walk
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from torch.utils._pytree import KeyPath
 from minicompile.ir.words import RESERVED
 from minicompile.ops.registry import PRIMITIVES
 
-
 _KERNEL = re.compile(r"k\d+")  # fuse names kernels so
 
 

@@ -6,19 +6,8 @@ import ast
 from dataclasses import dataclass, field
 
 from minicompile.ir.expr_text import constant_dtype
-from minicompile.ir.loop import (
-    Call,
-    Const,
-    Expr,
-    Fold,
-    If,
-    Index,
-    IndexValue,
-    Load,
-    Name,
-    Quotient,
-    dtype_of,
-)
+from minicompile.ir.index import Index, Quotient
+from minicompile.ir.loop import Call, Const, Expr, Fold, If, IndexValue, Load, Name, dtype_of
 from minicompile.ir.optable import OPS, infix_ops, scalar_dtype
 from minicompile.ir.text_source import Source
 from minicompile.ir.types import DTYPES, DType, TensorType

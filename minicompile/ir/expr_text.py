@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from minicompile.ir.graph_text import float_text
-from minicompile.ir.loop import (
-    Atom,
-    Call,
-    Const,
-    Expr,
-    Fold,
-    If,
-    Index,
-    IndexValue,
-    Load,
-    Name,
-    Quotient,
-    dtype_of,
-)
+from minicompile.ir.index import Atom, Index, Quotient
+from minicompile.ir.loop import Call, Const, Expr, Fold, If, IndexValue, Load, Name, dtype_of
 from minicompile.ir.optable import OPS, scalar_dtype
 from minicompile.ir.types import DType
 

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from minicompile.ir.combine import COMBINE, REDUCE, SCATTER, constant, poisoned
+from minicompile.ir.index import Index
 from minicompile.ir.loop import (
     Accumulate,
     Alloc,
@@ -28,7 +29,6 @@ from minicompile.ir.loop import (
     Fold,
     For,
     If,
-    Index,
     IndexValue,
     Kernel,
     Load,

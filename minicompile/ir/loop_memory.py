@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from minicompile.ir.loop import Atom, Index
+from minicompile.ir.index import Atom, Index
 
 
 @dataclass(frozen=True)

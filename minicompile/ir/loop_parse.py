@@ -6,6 +6,7 @@ import ast
 from typing import NoReturn
 
 from minicompile.ir.expr_parse import ExprParser
+from minicompile.ir.index import Index, variables
 from minicompile.ir.location import Origin
 from minicompile.ir.loop import (
     KINDS,
@@ -16,17 +17,15 @@ from minicompile.ir.loop import (
     Bind,
     Check,
     For,
-    Index,
     Kernel,
     Param,
     Stmt,
     Store,
-    variables,
-    walk,
 )
 from minicompile.ir.loop_text import CALLED
 from minicompile.ir.text_lines import parse_comment
 from minicompile.ir.text_source import Source
+from minicompile.ir.walk import walk
 
 _AUGMENTED: dict[type[ast.operator], str] = {
     ast.Add: "add",

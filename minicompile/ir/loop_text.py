@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 from minicompile.ir.expr_text import expr_text, index_list, index_text
-from minicompile.ir.loop import (
-    Accumulate,
-    Alloc,
-    Barrier,
-    Bind,
-    Check,
-    For,
-    Index,
-    Kernel,
-    Stmt,
-    Store,
-)
+from minicompile.ir.index import Index
+from minicompile.ir.loop import Accumulate, Alloc, Barrier, Bind, Check, For, Kernel, Stmt, Store
 from minicompile.ir.text_lines import Lines, comment
 from minicompile.ir.types import DType
 

@@ -9,23 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
-from minicompile.ir.loop import (
-    Accumulate,
-    Alloc,
-    Atom,
-    Bind,
-    Fold,
-    For,
-    Index,
-    Load,
-    Quotient,
-    Store,
-    add,
-    ix,
-    times,
-    variables,
-    walk,
-)
+from minicompile.ir.index import Atom, Index, Quotient, add, ix, times, variables
+from minicompile.ir.loop import Accumulate, Alloc, Bind, Fold, For, Load, Store
+from minicompile.ir.walk import walk
 
 Range = tuple[int, int]  # smallest and largest value
 Fact = tuple[int, Index, int]  # lo <= index < hi

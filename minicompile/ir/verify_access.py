@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from minicompile.ir.loop import Expr, For, Index, Kernel, Quotient, dtype_of, variables
+from minicompile.ir.index import Index, Quotient, variables
+from minicompile.ir.loop import Expr, For, Kernel, dtype_of
 from minicompile.ir.loop_text import KernelPrinter
 from minicompile.ir.problems import Problem, bad_name
 from minicompile.ir.ranges import Fact, Range, interval

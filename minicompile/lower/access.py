@@ -5,20 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from minicompile.ir.loop import (
-    Accumulate,
-    Alloc,
-    Bind,
-    Fold,
-    For,
-    Index,
-    Load,
-    Name,
-    Stmt,
-    Store,
-    variables,
-    walk,
-)
+from minicompile.ir.index import Index, variables
+from minicompile.ir.loop import Accumulate, Alloc, Bind, Fold, For, Load, Name, Stmt, Store
+from minicompile.ir.walk import walk
 
 Indices = tuple[Index, ...]
 

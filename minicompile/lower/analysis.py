@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from minicompile.errors import CompileError
+from minicompile.ir.index import Index, Quotient, variables
 from minicompile.ir.loop import (
     Accumulate,
     Alloc,
@@ -16,16 +17,13 @@ from minicompile.ir.loop import (
     Check,
     Expr,
     For,
-    Index,
     Kernel,
     Load,
     Name,
-    Quotient,
     Stmt,
     Store,
-    variables,
-    walk,
 )
+from minicompile.ir.walk import walk
 from minicompile.ops.registry import PRIMITIVES
 
 Body: TypeAlias = tuple[Stmt, ...]

@@ -11,21 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from minicompile.ir.graph import Arg, Node, Value
-from minicompile.ir.loop import (
-    Bind,
-    Call,
-    Check,
-    Const,
-    Expr,
-    If,
-    Index,
-    IndexValue,
-    Load,
-    Name,
-    Stmt,
-    bounds,
-    ix,
-)
+from minicompile.ir.index import Index, bounds, ix
+from minicompile.ir.loop import Bind, Call, Check, Const, Expr, If, IndexValue, Load, Name, Stmt
 from minicompile.ir.types import DType, TensorType, bool_, contiguous_strides
 from minicompile.ops.registry import PRIMITIVES, Kind
 

@@ -9,14 +9,9 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from minicompile.ir.index import Index, Quotient
 from minicompile.ir.location import Origin, unite
-from minicompile.ir.loop import (
-    Index,
-    Kernel,
-    KernelCall,
-    Program,
-    Quotient,
-)
+from minicompile.ir.loop import Kernel, KernelCall, Program
 from minicompile.ir.types import DType, TensorType
 
 

@@ -12,19 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from minicompile.ir.loop import (
-    Bind,
-    Check,
-    Expr,
-    Fold,
-    For,
-    Kernel,
-    Load,
-    Name,
-    Stmt,
-    rewrite,
-    walk,
-)
+from minicompile.ir.loop import Bind, Check, Expr, Fold, For, Kernel, Load, Name, Stmt
+from minicompile.ir.walk import rewrite, walk
 from minicompile.lower.access import access
 
 

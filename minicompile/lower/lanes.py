@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minicompile.ir.loop import For, If, Kernel, Load, walk
+from minicompile.ir.loop import For, If, Kernel, Load
+from minicompile.ir.walk import walk
 from minicompile.lower.analysis import (
     accesses,
     chain,

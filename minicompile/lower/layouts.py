@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from minicompile.ir.index import Index, add, bounds, ix, times
 from minicompile.ir.loop import (
     Accumulate,
     Alloc,
@@ -13,20 +14,14 @@ from minicompile.ir.loop import (
     Expr,
     For,
     If,
-    Index,
     Kernel,
     Load,
     Name,
     Store,
-    add,
-    bounds,
     dtype_of,
-    ix,
-    rewrite,
-    times,
-    walk,
 )
 from minicompile.ir.types import TensorType
+from minicompile.ir.walk import rewrite, walk
 from minicompile.lower.analysis import (
     Body,
     accesses,

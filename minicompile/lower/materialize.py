@@ -80,7 +80,7 @@ def conditional(node: Node) -> bool:
         return False
     read = PRIMITIVES[node.op].read
     assert read is not None, f"layout {node.op} has no `read`"
-    from minicompile.ir.loop import ix
+    from minicompile.ir.index import ix
 
     names = [f"i{d}" for d in range(node.out.type.ndim)]
     extents = dict(zip(names, node.out.type.dims))

@@ -14,19 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from minicompile.ir.loop import (
-    Accumulate,
-    Alloc,
-    Call,
-    For,
-    Index,
-    Kernel,
-    Program,
-    Stmt,
-    ix,
-    substitute,
-    walk,
-)
+from minicompile.ir.index import Index, ix
+from minicompile.ir.loop import Accumulate, Alloc, Call, For, Kernel, Program, Stmt
+from minicompile.ir.walk import substitute, walk
 from minicompile.lower.access import (
     access,
     depends,

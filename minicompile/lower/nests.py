@@ -6,24 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from minicompile.ir.graph import Node
-from minicompile.ir.loop import (
-    Accumulate,
-    Alloc,
-    Bind,
-    Call,
-    Expr,
-    For,
-    Index,
-    Load,
-    Quotient,
-    Stmt,
-    Store,
-    ix,
-    rewrite,
-    substitute,
-    walk,
-)
+from minicompile.ir.index import Index, Quotient, ix
+from minicompile.ir.loop import Accumulate, Alloc, Bind, Call, Expr, For, Load, Stmt, Store
 from minicompile.ir.types import TensorType
+from minicompile.ir.walk import rewrite, substitute, walk
 from minicompile.lower.element import Indices, KernelScope, Scope, loaded_index
 from minicompile.ops.gather import parse_spec
 from minicompile.ops.registry import PRIMITIVES, Kind, identity

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from minicompile.ir.index import Index, ix, variables
 from minicompile.ir.loop import (
     Accumulate,
     Alloc,
@@ -13,19 +14,15 @@ from minicompile.ir.loop import (
     Const,
     Fold,
     For,
-    Index,
     Kernel,
     Load,
     Name,
     Stmt,
     Store,
     dtype_of,
-    ix,
-    rewrite,
-    variables,
-    walk,
 )
 from minicompile.ir.types import DType, TensorType
+from minicompile.ir.walk import rewrite, walk
 from minicompile.lower.analysis import Body, allocated, carried, chain, depends, find, written
 from minicompile.lower.machine import LANES
 from minicompile.lower.transforms import at, fresh, mark, need, nest, pad_vector

@@ -9,22 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from minicompile.ir.loop import (
-    Alloc,
-    Bind,
-    For,
-    Index,
-    Kernel,
-    Load,
-    Name,
-    Stmt,
-    Store,
-    dtype_of,
-    ix,
-    rewrite,
-    walk,
-)
+from minicompile.ir.index import Index, ix
+from minicompile.ir.loop import Alloc, Bind, For, Kernel, Load, Name, Stmt, Store, dtype_of
 from minicompile.ir.types import TensorType
+from minicompile.ir.walk import rewrite, walk
 from minicompile.lower.access import access
 
 LOCAL_BYTES = 1 << 18  # a row buffer beyond this would not stay in L2 anyway

@@ -16,7 +16,8 @@ import math
 from dataclasses import dataclass
 
 from minicompile.errors import CompileError
-from minicompile.ir.loop import Kernel, Load, variables
+from minicompile.ir.index import variables
+from minicompile.ir.loop import Kernel, Load
 from minicompile.lower.analysis import ceil_div, find
 from minicompile.lower.contraction import Contraction, recognize, whole
 from minicompile.lower.layouts import collapse, stage

@@ -12,22 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from minicompile.errors import CompileError
-from minicompile.ir.loop import (
-    Accumulate,
-    Alloc,
-    Bind,
-    Fold,
-    For,
-    Kernel,
-    Load,
-    Name,
-    Stmt,
-    Store,
-    ix,
-    rewrite,
-    substitute,
-)
+from minicompile.ir.index import ix
+from minicompile.ir.loop import Accumulate, Alloc, Bind, Fold, For, Kernel, Load, Name, Stmt, Store
 from minicompile.ir.problems import bad_name
+from minicompile.ir.walk import rewrite, substitute
 from minicompile.lower.analysis import (
     Body,
     carried,

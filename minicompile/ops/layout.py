@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from minicompile.ir.loop import Index, add, divide, ix, times
+from minicompile.ir.index import Index, add, divide, ix, times
 from minicompile.ir.types import Shape, TensorType, contiguous_strides
 from minicompile.ops.registry import Arm, Kind, Read, primitive
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import torch
 
-from minicompile.ir.loop import Expr, Index
+from minicompile.ir.index import Index
+from minicompile.ir.loop import Expr
 from minicompile.ir.optable import OPS
 from minicompile.ir.types import DType, TensorType
 

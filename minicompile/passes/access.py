@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 
 from minicompile.ir.graph import Node
-from minicompile.ir.loop import Index, Quotient, add, ix
+from minicompile.ir.index import Index, Quotient, add, ix
 from minicompile.ir.types import contiguous_strides
 from minicompile.ops.registry import PRIMITIVES, Kind
 

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Collection
 from itertools import pairwise
 
-from minicompile.ir.loop import Alloc, For, Kernel, KernelCall, Program, Stmt, walk
+from minicompile.ir.loop import Alloc, For, Kernel, KernelCall, Program, Stmt
 from minicompile.ir.loop_text import KernelPrinter
+from minicompile.ir.walk import walk
 from minicompile.view import style
 from minicompile.view.style import PALETTE, SMALL, caption, words
 

@@ -6,21 +6,11 @@ import pytest
 
 import minicompile.ops  # noqa: F401  (fills the op table)
 from minicompile.errors import CompileError
-from minicompile.ir.loop import (
-    Accumulate,
-    Bind,
-    Call,
-    Const,
-    For,
-    Kernel,
-    Load,
-    Name,
-    Store,
-    ix,
-    walk,
-)
+from minicompile.ir.index import ix
+from minicompile.ir.loop import Accumulate, Bind, Call, Const, For, Kernel, Load, Name, Store
 from minicompile.ir.text import parse, text
 from minicompile.ir.types import bool_, f32, i64
+from minicompile.ir.walk import walk
 
 TEXTS = {
     "statements": """\

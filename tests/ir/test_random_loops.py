@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import minicompile.ops  # noqa: F401  (fills the op table)
 from minicompile.ir import interpret_loop
+from minicompile.ir.index import Index, Quotient
 from minicompile.ir.interpret import run_kernel
 from minicompile.ir.loop import (
     Accumulate,
@@ -26,19 +27,17 @@ from minicompile.ir.loop import (
     Expr,
     For,
     If,
-    Index,
     IndexValue,
     Kernel,
     Load,
     Name,
     Param,
-    Quotient,
     Stmt,
     Store,
-    walk,
 )
 from minicompile.ir.ranges import Accesses, conflict, interval, opposite
 from minicompile.ir.types import TensorType, i64
+from minicompile.ir.walk import walk
 
 SIZE = 12
 BUFFERS = {"x": (SIZE, SIZE), "y": (SIZE, SIZE), "z": (SIZE,), "s": ()}

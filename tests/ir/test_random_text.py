@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import minicompile.ops  # noqa: F401  (fills the op table)
 from minicompile.ir.graph import Graph, Group, Node, Output, TorchConst, Value, Verdict
+from minicompile.ir.index import Index, Quotient
 from minicompile.ir.location import Loc, Origin
 from minicompile.ir.loop import (
     Accumulate,
@@ -18,13 +19,11 @@ from minicompile.ir.loop import (
     Expr,
     For,
     If,
-    Index,
     IndexValue,
     Kernel,
     Load,
     Name,
     Param,
-    Quotient,
     Stmt,
     Store,
     dtype_of,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from minicompile.errors import CompileError
-from minicompile.ir.loop import If, Kernel, walk
+from minicompile.ir.loop import If, Kernel
 from minicompile.ir.text import text
+from minicompile.ir.walk import walk
 from minicompile.lower.analysis import carried, find, repeatable
 from minicompile.lower.layouts import collapse, stage_window
 from minicompile.lower.motion import hoist, reorder, sink

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minicompile.ir.loop import Index, Quotient, divide, ix
+from minicompile.ir.index import Index, Quotient, divide, ix
 from minicompile.ir.types import TensorType, i64
 from minicompile.ops.registry import PRIMITIVES, Kind
 
