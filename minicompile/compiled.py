@@ -45,6 +45,13 @@ def _runs_eagerly(e: Exception) -> bool:
     )
 
 
+def _kind_of_call(leaves: list[Any], structure: Any) -> Any:
+    """What decides whether a call can be captured: types and shapes, and the values of other leaves."""
+    return structure, tuple(
+        (x.dtype, x.shape) if isinstance(x, torch.Tensor) else (type(x), repr(x)) for x in leaves
+    )
+
+
 class Entry:
     """One compiled variant: a guard, and the code for calls that satisfy it."""
 
@@ -77,7 +84,7 @@ class Compiled:
         self.entries: list[Entry] = []
         self._latest: Entry | None = None
         self._lock = threading.RLock()
-        self._eager: dict[Any, str] = {}  # structure -> why it cannot be compiled
+        self._eager: dict[Any, str] = {}  # kind of call -> why it cannot be compiled
         if not isinstance(model, nn.Module):
             functools.update_wrapper(self, model, updated=())
 
@@ -106,6 +113,8 @@ class Compiled:
         leaves, structure = flatten(args, kwargs)
         if self._needs_gradient(leaves):
             warnings.warn(_GRADIENT, stacklevel=3)
+            return self._model(*args, **kwargs)
+        if self._eager and _kind_of_call(leaves, structure) in self._eager:
             return self._model(*args, **kwargs)
         for entry in self.entries:
             if entry.captured.structure == structure and entry.holds(leaves):
@@ -137,18 +146,19 @@ class Compiled:
             except Exception as e:
                 if self.options.fullgraph or not _runs_eagerly(e):
                     raise
-                return self._run_eagerly(args, kwargs, structure, e)
+                return self._run_eagerly(args, kwargs, _kind_of_call(leaves, structure), e)
         if entry.captured.needs_grad(leaves):
             warnings.warn(_GRADIENT, stacklevel=4)
             return self._model(*args, **kwargs)
         return entry(leaves)
 
-    def _run_eagerly(self, args: Any, kwargs: Any, structure: Any, why: Exception) -> Any:
-        """What cannot be captured runs as it is, with one warning. The model's own errors stay its own."""
+    def _run_eagerly(self, args: Any, kwargs: Any, kind: Any, why: Exception) -> Any:
+        """What cannot be captured runs as it is, from now on; one warning. The model's own errors stay
+        its own."""
         result = self._model(*args, **kwargs)
-        if structure not in self._eager:
-            self._eager[structure] = str(why)
-            warnings.warn(f"this call runs eagerly, because {why}", stacklevel=5)
+        if not self._eager:
+            warnings.warn(f"such calls run eagerly, because {why}", stacklevel=5)
+        self._eager[kind] = str(why)
         return result
 
     def _add(self, args: Any, kwargs: Any, leaves: list[Any], structure: Any) -> Entry:
