@@ -40,6 +40,7 @@ class Build:
 
 def build(captured: Captured, options: Options, capture_seconds: float = 0.0) -> Build:
     """Run the pipeline on one captured call. CompileError, with the IR around, if a stage fails."""
+    import minicompile.lower  # noqa: F401  (registers the loop passes)
     from minicompile.passes.manager import Hooks, PassManager, default_verify
 
     stages: list[Stage] = []
