@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from minicompile.errors import NotNative
-from minicompile.ir.types import bool_, i64, u8
+from minicompile.ir.types import bool_, f32, f64, i64, u8
 from minicompile.ops.axes import axis, counting, filled, moved, reshaped
 from minicompile.ops.build import Handle, broadcast_all, emit
 from minicompile.ops.elementwise import where
@@ -42,6 +42,27 @@ def embedding(
 ) -> Handle:
     """Rows of weight; the other arguments only concern gradients."""
     return emit("gather", weight, cast(indices, i64), dims=(0,))
+
+
+@composite(
+    "embedding_renorm",
+    samples=[sample(floats(7, 3), ints(4, low=0, high=7), 1.0, 2.0)],
+)
+def embedding_renorm(self: Handle, indices: Handle, max_norm: float, norm_type: float) -> Handle:
+    """The rows that `indices` name, scaled down to a norm of max_norm where they are longer.
+
+    Source: aten/src/ATen/native/Embedding.cpp, with its 1e-7 below the division.
+    """
+    from minicompile.ops.aten_variance import vector_norm
+
+    if self.dtype not in (f32, f64):
+        raise NotNative(f"rows of {self.dtype} are renormalised in steps of their own rounding")
+    rows, wanted = self.shape[0], cast(indices, i64)
+    nobody, everybody = filled((rows,), False, bool_), filled(wanted.shape, True, bool_)
+    named = emit("scatter", nobody, everybody, wanted, dims=(0,), combine="set")
+    norm = vector_norm(self, norm_type, (1,))
+    scale = where(named & (norm > max_norm), max_norm / (norm + 1e-7), 1.0)
+    return self * reshaped(scale, (rows, 1))
 
 
 def places(index: Handle, dim: int) -> list[Handle]:
