@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from minicompile.ir.loop import Bind, Check, Expr, Fold, For, Kernel, Load, Name, Stmt
-from minicompile.ir.walk import rewrite, walk
+from minicompile.ir.index import ix
+from minicompile.ir.loop import Bind, Check, Fold, For, Kernel, Load, Name, Stmt
+from minicompile.ir.walk import rewrite, substitute, walk
 from minicompile.lower.access import access
 
 
@@ -47,8 +48,11 @@ def _split(var: str, body: tuple[Stmt, ...]) -> tuple[list[Stmt], tuple[Stmt, ..
     return moved, tuple(stay)
 
 
-def _without_repeats(stmts: tuple[Stmt, ...], known: dict[Expr, Name]) -> tuple[Stmt, ...]:
-    """Bind what was bound before only once. Expressions that load are left alone: memory may change."""
+def _without_repeats(stmts: tuple[Stmt, ...], known: dict[str, Name]) -> tuple[Stmt, ...]:
+    """Bind what was bound before only once. Expressions that load are left alone: memory may change.
+
+    `known`: what is bound already, by the `repr` of its value, which tells 0.0, -0.0, 0 and False apart.
+    """
     known, out = dict(known), list[Stmt]()
     same: dict[str, Name] = {}
 
@@ -56,13 +60,16 @@ def _without_repeats(stmts: tuple[Stmt, ...], known: dict[Expr, Name]) -> tuple[
         return same.get(n.name, n) if isinstance(n, Name) else n
 
     for s in stmts:
-        s = rewrite(s, rename) if same else s
+        if same:
+            indices = {old: ix(new.name) for old, new in same.items()}
+            s = substitute(rewrite(s, rename), indices)
         if isinstance(s, For):
             s = replace(s, body=_without_repeats(s.body, known))
         elif isinstance(s, Bind) and not any(isinstance(n, (Load, Fold)) for n in walk(s.value)):
-            if s.value in known:
-                same[s.name] = known[s.value]
+            value = repr(s.value)
+            if value in known:
+                same[s.name] = known[value]
                 continue
-            known[s.value] = Name(s.name, s.dtype)
+            known[value] = Name(s.name, s.dtype)
         out.append(s)
     return tuple(out)

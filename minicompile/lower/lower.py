@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from minicompile.ir.graph import Graph, Group, Node, Value
+from minicompile.ir.graph import Graph, Group, Node, Output, Value
 from minicompile.ir.loop import (
     Alloc,
     Buffer,
@@ -195,16 +195,19 @@ class ProgramBuilder:
     # ------------------------------------------------------------------ outputs that are nobody's result
 
     def _copies(self) -> None:
-        """An output that is an input, a parameter, or a second time the same value with other strides
-        gets memory of its own, filled by a kernel that copies."""
-        outputs = []
+        """An output that is an input or a parameter, or the same value as an earlier output, gets memory
+        of its own, filled by a kernel that copies: no two results of a call share memory."""
+        outputs: list[Output] = []
+        given: set[str] = set()
         for n, out in enumerate(self.graph.outputs):
             strides = _real_strides(out.value, out.strides)
             have = self.buffers.get(out.value.name)
-            if out.view is None and have is not None and self._needs_copy(have, strides):
-                value = Value(f"{out.value.name}_out{n}", out.value.type)
-                self._copy(out.value, value, replace(out.value.type, strides=strides))
-                out = replace(out, value=value)
+            if out.view is None and have is not None:
+                if out.value.name in given or self._needs_copy(have, strides):
+                    value = Value(f"{out.value.name}_out{n}", out.value.type)
+                    self._copy(out.value, value, replace(out.value.type, strides=strides))
+                    out = replace(out, value=value)
+                given.add(out.value.name)
             outputs.append(out)
         self.graph = replace(self.graph, outputs=tuple(outputs))
 

@@ -123,6 +123,7 @@ def scaled_dot_product_attention(
         sample(
             floats(2, 3, 5, 4), floats(2, 3, 7, 4), floats(2, 3, 7, 4), attn_mask=floats(2, 1, 5, 7)
         ),
+        sample(floats(2, 6, 5, 4), floats(2, 2, 7, 4), floats(2, 2, 7, 4)),
     ],
 )
 def flash_attention_for_cpu(
@@ -135,8 +136,15 @@ def flash_attention_for_cpu(
     attn_mask: Handle | None = None,
     scale: float | None = None,
 ) -> tuple[Handle, Handle]:
-    """As scaled_dot_product_attention; also the logarithms of the softmax's denominators [b, heads, i]."""
+    """As scaled_dot_product_attention; also the logarithms of the softmax's denominators [b, heads, i].
+
+    key and value may have fewer heads than query, each for a group of queries.
+    """
     if dropout_p > 0:
         raise NotNative("attention with dropout draws random numbers")
-    out, logs = attend(query, key, value, attn_mask, is_causal, scale)
-    return cast(out, query.dtype), logs
+    q, mask = query, attn_mask
+    if query.shape[-3] != key.shape[-3]:
+        q, mask = _grouped(query, key, value, attn_mask)
+    out, logs = attend(q, key, value, mask, is_causal, scale)
+    out = reshaped(out, (*query.shape[:-1], value.shape[-1]))
+    return cast(out, query.dtype), reshaped(logs, query.shape[:-1])
