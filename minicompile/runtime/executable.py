@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Protocol
 import torch
 
 from minicompile.codegen.host import arena_layout
+from minicompile.errors import IndexOutOfRange
 from minicompile.ir.location import lines
 from minicompile.ir.loop import ExternCall, Program
 from minicompile.ir.torch_call import call_node, place
@@ -28,9 +29,6 @@ def _allocator() -> Callable[..., torch.Tensor]:
 
 
 empty = _allocator()
-
-
-OUT_OF_RANGE = "MC050"  # see errors.CODES
 
 
 class Parameters(Protocol):
@@ -113,7 +111,7 @@ class Executable:
     """Runs a program: ``executable(inputs, params) -> outputs``, lists of CPU tensors in graph order.
 
     `params` may be any object with the methods of `Parameters`.  Inputs must have the types of the
-    graph's inputs (guards see to that).  Raises IndexError, with the user's line, when an index read
+    graph's inputs (guards see to that).  Raises IndexOutOfRange, with the user's line, when an index read
     from a tensor is out of range; inputs are then unchanged.  Thread-safe.
 
     text   the generated Python function that does it
@@ -150,11 +148,7 @@ class Executable:
 
     def _fail(self, code: int) -> NoReturn:
         check = self.native.source.checks[code - 1]
-        where = lines(check.origins)
-        place = f" (at {where})" if where else ""
-        raise IndexError(
-            f"{OUT_OF_RANGE}: index out of range for an axis of size {check.size}{place}"
-        )
+        raise IndexOutOfRange(check.size, lines(check.origins))
 
 
 def _call_node(node: Any, env: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
