@@ -12,7 +12,8 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import torch
 
@@ -115,8 +116,6 @@ def _interpreter(captured: Captured, ir: Any) -> Callable[..., Any] | None:
 
 # ---------------------------------------------------------------------------------- public face
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 def compile(
     model: Callable[..., Any] | None = None,
@@ -151,10 +150,17 @@ def compile(
     if isinstance(disable, str):
         disable = (disable,)
     if model is None:
-        keywords = dict(backend=backend, mode=mode, fullgraph=fullgraph, dynamic=dynamic)
-        return lambda f: compile(
-            f, **keywords, options=options, disable=disable, freeze=freeze, verbose=verbose
-        )  # type: ignore[arg-type]
+        return partial(
+            compile,
+            backend=backend,
+            mode=mode,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            options=options,
+            disable=disable,
+            freeze=freeze,
+            verbose=verbose,
+        )
     if not callable(model):
         raise CompileError(
             "MC002",

@@ -224,7 +224,7 @@ class Compiled:
         """A decorated method: bound per instance, so that its module's parameters are found."""
         if instance is None or isinstance(self._model, nn.Module):
             return self
-        bound = Compiled(self._model.__get__(instance, owner), self.options)  # type: ignore[attr-defined]
+        bound = Compiled(self._model.__get__(instance, owner), self.options)
         name = getattr(self._model, "__name__", "")
         if name and hasattr(instance, "__dict__"):
             instance.__dict__[name] = bound

@@ -45,6 +45,17 @@ class CompileError(RuntimeError):
         super().__init__("\n".join(parts))
 
 
+class IndexOutOfRange(CompileError, IndexError):
+    """An index read from a tensor is outside its axis; found while the model runs.
+
+    PyTorch raises IndexError for some ops and RuntimeError for others: whoever catches either, catches
+    this.
+    """
+
+    def __init__(self, size: int, where: str = "") -> None:
+        super().__init__("MC050", f"index out of range for an axis of size {size}", where=where)
+
+
 class NotNative(Exception):
     """Raised by a decomposition that does not cover its arguments: the op then stays Extern."""
 

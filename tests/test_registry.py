@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
-from minicompile.ir.types import DType, bf16, bool_, f16, f64, i32, i64, u8
 from minicompile.ops.registry import COMPOSITES
-from minicompile.ops.samples import TensorRecipe
-from tests.registry_calls import OVERLOADS, UNDEFINED, Call, calls_of, check_together
+from tests.registry_calls import OVERLOADS, UNDEFINED, calls_of, check_together
 
 SIZE = 12  # calls in one compiled function
 

@@ -88,6 +88,14 @@ class Node:
     def attr(self, name: str, default: Arg = None) -> Arg:
         return dict(self.attrs).get(name, default)
 
+    def ints(self, name: str) -> tuple[int, ...]:
+        """An attribute that is a tuple of integers, or one integer. TypeError for anything else."""
+        found = self.attr(name)
+        numbers = found if isinstance(found, tuple) else (found,)
+        if not all(isinstance(n, int) for n in numbers):
+            raise TypeError(f"{self.op}: {name}={found!r} should be integers")
+        return tuple(n for n in numbers if isinstance(n, int))
+
     @property
     def operands(self) -> tuple[Value, ...]:
         """Every value read, in order, nested tuples and attributes included, with repeats."""

@@ -154,8 +154,7 @@ def _creation(scope: Scope, node: Node, index: Indices) -> Expr:
 
 def _gather(scope: Scope, node: Node, index: Indices) -> Expr:
     x, *tables = node.operands
-    dims = node.attr("dims")
-    assert isinstance(dims, tuple), "a gather says which axes its index tensors address"
+    dims = node.ints("dims")
     at, rest = index[: tables[0].type.ndim], list(index[tables[0].type.ndim :])
     loaded = {d: loaded_index(scope, t, at, x.type.dims[d], node) for d, t in zip(dims, tables)}
     return scope.element(

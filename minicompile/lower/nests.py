@@ -130,8 +130,9 @@ def _elementwise_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[S
     kernel.memory[node.out.name] = hidden
     kernel.taken.add(node.out.name)
     body = scope.stmts
-    if body and isinstance(body[-1], Bind) and body[-1].name == node.out.name:
-        body, value = body[:-1], body[-1].value
+    last = body[-1] if body else None
+    if isinstance(last, Bind) and last.name == node.out.name:
+        body, value = body[:-1], last.value
     return loop_nest(loops, [*body, Store(node.out.name, index, value, node.origins)])
 
 
@@ -161,10 +162,9 @@ def _accumulate_nest(
 
 def _reduction_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stmt]:
     (x,) = node.operands
-    dims = node.attr("dims")
-    assert isinstance(dims, tuple)
+    dims = node.ints("dims")
     outer, index = space(node.out.type.dims, splits)
-    inner, reduced = space([x.type.dims[d] for d in sorted(dims)], splits, "r")  # type: ignore[call-overload, type-var]
+    inner, reduced = space([x.type.dims[d] for d in sorted(dims)], splits, "r")
     kept, over = iter(index), iter(reduced)
     full = tuple(next(over) if d in dims else next(kept) for d in range(x.type.ndim))
     return _accumulate_nest(kernel, node, outer, inner, index, lambda s: s.element(x, full))
@@ -189,7 +189,7 @@ def _contraction_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[S
 
 def _scan_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stmt]:
     (x,) = node.operands
-    dim = node.attr("dim")
+    (dim,) = node.ints("dim")
     combine, dtype = PRIMITIVES[node.op].combine, node.out.type.dtype
     loops, index = space(node.out.type.dims, splits)
     along = [(v, n) for v, n in loops if v.startswith(f"i{dim}_")]
@@ -202,7 +202,7 @@ def _scan_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stmt]:
         Accumulate(acc, (), value, combine, node.origins),
         Store(node.out.name, index, Load(acc, (), dtype), node.origins),
     ]
-    init = [
+    init: list[Stmt] = [
         Alloc(acc, TensorType(dtype), "register", node.origins),
         Store(acc, (), start, node.origins),
     ]
@@ -211,8 +211,7 @@ def _scan_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stmt]:
 
 def _scatter_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stmt]:
     x, src, *tables = node.operands
-    dims = node.attr("dims")
-    assert isinstance(dims, tuple)
+    dims = node.ints("dims")
     loops, index = space(node.out.type.dims, splits)
     copy = Scope(kernel, dict(loops))
     first = copy.element(x, index)
@@ -221,10 +220,7 @@ def _scatter_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stmt]
     over, at = space(src.type.dims, splits, "s")
     scope = Scope(kernel, dict(over))
     head, rest = at[: tables[0].type.ndim], list(at[tables[0].type.ndim :])
-    where = {
-        d: loaded_index(scope, t, head, x.type.dims[int(d)], node)  # type: ignore[arg-type, call-overload]
-        for d, t in zip(dims, tables)
-    }
+    where = {d: loaded_index(scope, t, head, x.type.dims[d], node) for d, t in zip(dims, tables)}
     target = tuple(where[d] if d in where else rest.pop(0) for d in range(x.type.ndim))
     value = scope.element(src, at)
     combine = str(node.attr("combine"))

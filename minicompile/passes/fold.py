@@ -6,6 +6,7 @@ the primitives' own meaning on a one-element tensor of the same dtype, so result
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,17 +175,13 @@ def reduce_nothing(node: Node, defs: Defs) -> Result:
 def _count(node: Node) -> int:
     """How many elements go into one result."""
     (x,) = node.operands
-    dims = node.attr("dims")
-    assert isinstance(dims, tuple)
-    n = 1
-    for d in dims:
-        n *= x.type.dims[int(d)]  # type: ignore[arg-type]
-    return n
+    return math.prod(x.type.dims[d] for d in node.ints("dims"))
 
 
 @rule("iota(dim of size 1) -> full(0)", "iota")
 def iota_one(node: Node, defs: Defs) -> Result:
-    return full_like(node, 0) if node.out.type.dims[int(node.attr("dim"))] == 1 else None  # type: ignore[arg-type]
+    (dim,) = node.ints("dim")
+    return full_like(node, 0) if node.out.type.dims[dim] == 1 else None
 
 
 RULES: tuple[Rule, ...] = (

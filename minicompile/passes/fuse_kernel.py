@@ -71,9 +71,7 @@ def space_of(node: Node) -> tuple[int, int, Node | None, Shape]:
 
 
 def reduced_axes(node: Node) -> list[int]:
-    dims = node.attr("dims")
-    assert isinstance(dims, tuple)
-    return sorted(int(str(d)) for d in dims)
+    return sorted(node.ints("dims"))
 
 
 def merged(producer: Kernel, consumer: Kernel, inlined: bool) -> Kernel:

@@ -16,13 +16,6 @@ def source(node: Node) -> Value:
     return node.operands[0]
 
 
-def ints(node: Node, name: str) -> Ints:
-    """An attribute that is a tuple of integers."""
-    value = node.attr(name)
-    assert isinstance(value, tuple)
-    return tuple(int(v) for v in value)  # type: ignore[arg-type]
-
-
 def no_ones(shape: Ints) -> Ints:
     return tuple(n for n in shape if n != 1)
 
@@ -43,9 +36,9 @@ def layout_identity(node: Node, defs: Defs) -> Result:
         return None
     order = tuple(range(x.type.ndim))
     same = {
-        "permute": lambda: ints(node, "dims") == order,
-        "broadcast": lambda: ints(node, "dims") == order,
-        "flip": lambda: all(x.type.dims[d] == 1 for d in ints(node, "dims")),
+        "permute": lambda: node.ints("dims") == order,
+        "broadcast": lambda: node.ints("dims") == order,
+        "flip": lambda: all(x.type.dims[d] == 1 for d in node.ints("dims")),
     }
     return x if same.get(node.op, lambda: True)() else None
 
@@ -61,14 +54,14 @@ def permute_permute(node: Node, defs: Defs) -> Result:
     inner = defs.of(node.args[0], "permute")
     if inner is None:
         return None
-    first = ints(inner, "dims")
-    return layout.permute(wrap(source(inner)), dims=tuple(first[d] for d in ints(node, "dims")))
+    first = inner.ints("dims")
+    return layout.permute(wrap(source(inner)), dims=tuple(first[d] for d in node.ints("dims")))
 
 
 @rule("permute(x) -> reshape(x), if only axes of size 1 move", "permute")
 def permute_ones(node: Node, defs: Defs) -> Result:
     x = source(node)
-    moved = [d for d in ints(node, "dims") if x.type.dims[d] != 1]
+    moved = [d for d in node.ints("dims") if x.type.dims[d] != 1]
     return layout.reshape(wrap(x), shape=node.out.type.shape) if moved == sorted(moved) else None
 
 
@@ -77,14 +70,14 @@ def broadcast_broadcast(node: Node, defs: Defs) -> Result:
     inner = defs.of(node.args[0], "broadcast")
     if inner is None:
         return None
-    outer = ints(node, "dims")
-    dims = tuple(outer[d] for d in ints(inner, "dims"))
+    outer = node.ints("dims")
+    dims = tuple(outer[d] for d in inner.ints("dims"))
     return layout.broadcast(wrap(source(inner)), shape=node.out.type.shape, dims=dims)
 
 
 @rule("broadcast(x) -> reshape(x), if it only adds axes of size 1", "broadcast")
 def broadcast_ones(node: Node, defs: Defs) -> Result:
-    x, dims = source(node), ints(node, "dims")
+    x, dims = source(node), node.ints("dims")
     only_ones = no_ones(x.type.dims) == no_ones(node.out.type.dims) and list(dims) == sorted(dims)
     return layout.reshape(wrap(x), shape=node.out.type.shape) if only_ones else None
 
@@ -98,7 +91,7 @@ def broadcast_reshape(node: Node, defs: Defs) -> Result:
     x, middle = source(inner), inner.out.type.dims
     if 1 in x.type.dims or no_ones(middle) != x.type.dims:
         return None
-    dims = tuple(d for d, n in zip(ints(node, "dims"), middle) if n != 1)
+    dims = tuple(d for d, n in zip(node.ints("dims"), middle) if n != 1)
     return layout.broadcast(wrap(x), shape=node.out.type.shape, dims=dims)
 
 
@@ -107,8 +100,8 @@ def permute_broadcast(node: Node, defs: Defs) -> Result:
     inner = defs.of(node.args[0], "broadcast")
     if inner is None:
         return None
-    order = ints(node, "dims")
-    dims = tuple(order.index(d) for d in ints(inner, "dims"))
+    order = node.ints("dims")
+    dims = tuple(order.index(d) for d in inner.ints("dims"))
     return layout.broadcast(wrap(source(inner)), shape=node.out.type.shape, dims=dims)
 
 
@@ -117,10 +110,10 @@ def slice_slice(node: Node, defs: Defs) -> Result:
     inner = defs.of(node.args[0], "slice")
     if inner is None or 0 in node.out.type.dims:
         return None
-    outer = zip(ints(node, "starts"), ints(node, "steps"), node.out.type.dims)
+    outer = zip(node.ints("starts"), node.ints("steps"), node.out.type.dims)
     ranges = [
         (a + s * b, a + s * (b + t * (n - 1)) + 1, s * t)
-        for a, s, (b, t, n) in zip(ints(inner, "starts"), ints(inner, "steps"), outer)
+        for a, s, (b, t, n) in zip(inner.ints("starts"), inner.ints("steps"), outer)
     ]
     return sliced(source(inner), ranges)
 
@@ -135,8 +128,8 @@ def slice_concat(node: Node, defs: Defs) -> Result:
     inner = defs.of(node.args[0], "concat")
     if inner is None or 0 in node.out.type.dims:
         return None
-    dim = int(str(inner.attr("dim")))
-    ranges = list(zip(ints(node, "starts"), ints(node, "stops"), ints(node, "steps")))
+    (dim,) = inner.ints("dim")
+    ranges = list(zip(node.ints("starts"), node.ints("stops"), node.ints("steps")))
     start, stop, step = ranges[dim]
     for x in inner.operands:
         n = x.type.dims[dim]
@@ -149,7 +142,7 @@ def slice_concat(node: Node, defs: Defs) -> Result:
 
 @rule("concat(x, y of no elements) -> concat(x)", "concat")
 def concat_empty(node: Node, defs: Defs) -> Result:
-    dim = int(str(node.attr("dim")))
+    (dim,) = node.ints("dim")
     real = [x for x in node.operands if x.type.dims[dim]]
     if not real or len(real) == len(node.operands):
         return None
@@ -161,7 +154,7 @@ def flip_flip(node: Node, defs: Defs) -> Result:
     inner = defs.of(node.args[0], "flip")
     if inner is None:
         return None
-    dims = tuple(sorted({*ints(inner, "dims")} ^ {*ints(node, "dims")}))
+    dims = tuple(sorted({*inner.ints("dims")} ^ {*node.ints("dims")}))
     return layout.flip(wrap(source(inner)), dims=dims) if dims else source(inner)
 
 
@@ -174,8 +167,7 @@ def pad_pad(node: Node, defs: Defs) -> Result:
     if not same_number(a, b):
         return None
     low, high = (
-        tuple(p + q for p, q in zip(ints(inner, side), ints(node, side)))
-        for side in ("low", "high")
+        tuple(p + q for p, q in zip(inner.ints(side), node.ints(side))) for side in ("low", "high")
     )
     return layout.pad(wrap(source(inner)), low=low, high=high, value=a)
 
@@ -185,7 +177,7 @@ def reduce_ones(node: Node, defs: Defs) -> Result:
     if kind_of(node.op) is not Kind.REDUCTION:
         return None
     x = source(node)
-    dims = ints(node, "dims")
+    dims = node.ints("dims")
     if any(x.type.dims[d] != 1 for d in dims):
         return None
     starts_at_zero = dims and node.op == "reduce_sum" and x.type.dtype.is_float

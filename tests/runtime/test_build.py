@@ -114,7 +114,7 @@ def test_errors_show_the_text(tmp_path: Path) -> None:
     n = next(i for i, line in enumerate(good.lines) if "exp(" in line.text and "=" in line.text)
     lines = [*good.lines]
     lines[n] = Line(lines[n].text.replace("exp(", "undefined("), lines[n].origins)
-    with pytest.raises(CompileError, match="(?s)MC040.*k0.*undefined"):
+    with pytest.raises(CompileError, match=r"(?s)MC040.*k0.*undefined"):
         build(replace(good, lines=tuple(lines)), tmp_path)
 
 
