@@ -122,7 +122,7 @@ class Expressions:
             half = len(names) // 2
             pairs = [self.combine(e.op, a, b) for a, b in zip(names[:half], names[half:])]
             names = pairs + names[2 * half :]
-        return Text(self.function(f"fold_{e.op}", names[0]) if tile.vector else names[0], binds=0)
+        return Text(self.function(f"fold_{e.op}", names[0]) if tile.vector else names[0])
 
     def _fold_memory(self, e: Fold) -> Text:
         """A tile that could not live in registers: one element after the other."""

@@ -59,6 +59,7 @@ class KernelPrinter:
         with self.writer.block():
             self._prologue(memory)
             self._body(self.kernel.body)
+        self._drop_unused_masks(first)
         extent = self.parallel.extent if self.parallel else None
         last = len(self.writer.lines)
         return KernelSource(self.kernel.name, first, last, extra, self.scratch_bytes, extent)
@@ -101,6 +102,14 @@ class KernelPrinter:
             self.masks[active] = name = self.names.fresh(f"first_{active}")
             mask = self.text.function("first_lanes", str(active))
             self.writer.line(f"{name} = {mask}", why=f"the mask of {active} active lanes")
+
+    def _drop_unused_masks(self, first: int) -> None:
+        """A vector loop with few lanes may touch no memory at all."""
+        mine = self.writer.lines[first - 1 :]
+        text = "\n".join(line.text for line in mine)
+        unused = {name for name in self.masks.values() if text.count(name) == 1}
+        kept = [line for line in mine if line.text.strip().split(" ")[0] not in unused]
+        self.writer.lines[first - 1 :] = kept
 
     # ------------------------------------------------------------------ statements
 
