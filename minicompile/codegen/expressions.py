@@ -8,13 +8,14 @@ the variable: 0 one element, 1 a vector load, other steps strided, uneven ones g
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from minicompile.codegen.addresses import (
     Vector,
     flat,
+    join,
     scalar_text,
     step,
     varies,
@@ -34,6 +35,7 @@ _BINDING = {
     **{"<": 0, "<=": 0, ">": 0, ">=": 0, "==": 0, "!=": 0, "**": 8},
 }
 _ATOM, _UNARY, _TERNARY = 9, 7, -1
+NOTHING: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Text:
 
 @dataclass
 class Cached:
-    """A load that has a name: valid until its buffer is written or a name in its index changes."""
+    """A value that has a name: valid until its buffer is written or a name in its index changes."""
 
     name: Text
     buf: str
@@ -74,8 +76,8 @@ class Expressions:
     vector: Vector | None = None
     mask: str = ""  # of the lanes whose memory may be touched
     conditional: int = 0  # > 0 inside an arm that is not always evaluated
-    cache: dict[str, Cached] = field(default_factory=dict)
-    uses: Counter[str] = field(default_factory=Counter)
+    cache: dict[Hashable, Cached] = field(default_factory=dict)
+    uses: Counter[Hashable] = field(default_factory=Counter)
     counting: bool = False
     origins: tuple[Origin, ...] = ()
     used: set[str] = field(default_factory=set)  # names of generated code to import
@@ -242,8 +244,13 @@ class Expressions:
             tile = self.tiles[e.buf]
             return Text(tile.element(e.index, self.vector), tile.vector)
         offset = self.offset(e.buf, e.index)
+        key = (e.buf, offset, self.mask)
+        if key in self.cache:
+            return self.cache[key].name
         text = self._memory(e.buf, offset)
-        return self._named(text, e.buf, variables(offset))
+        if self.conditional or not self._used_again(key, 2):
+            return text
+        return self._named(key, text, "v", e.buf, variables(offset))
 
     def offset(self, buf: str, index: tuple[Index, ...]) -> Index:
         """The element number; private memory of a vector loop has the lane as its last index."""
@@ -254,34 +261,45 @@ class Expressions:
     def _memory(self, buf: str, offset: Index) -> Text:
         by = step(offset, self.vector, self.lanes)
         start = (
-            scalar_text(without(offset, self.vector.var)) if self.vector and by is not None else ""
+            self.place(without(offset, self.vector.var)) if self.vector and by is not None else ""
         )
         if by is None:
             return Text(self.function("gather", buf, self.vector_index(offset), self.mask), True)
         if by == 1:
             return Text(self.function("load", buf, start, self.mask), True)
         if by == 0 and not (self.conditional and self.mask):
-            return Text(f"{buf}[{scalar_text(offset)}]")
+            return Text(f"{buf}[{self.place(offset)}]")
         return Text(self.function("load_strided", buf, start, str(by), self.mask), True)
 
-    def _named(self, t: Text, buf: str, names: set[str]) -> Text:
-        """The load itself, or its name if it is used again."""
-        if t.text in self.cache:
-            return self.cache[t.text].name
-        if self.conditional:
-            return t
-        self.uses[t.text] += self.counting
-        if self.counting or self.uses[t.text] < 2:
-            return t
-        name = Text(self.names.fresh("v"), t.vector)
-        self.emit(f"{name.text} = {t.text}")
-        self.cache[t.text] = Cached(name, buf, names)
-        return name
+    def place(self, offset: Index) -> str:
+        """A scalar element number; a sum of products that is used again gets a name."""
+        base = Index(offset.terms)
+        if sum(1 + (c != 1) for _, c in base.terms) < 2:
+            return scalar_text(offset)
+        if base not in self.cache:
+            if not self._used_again(base, 2):
+                return scalar_text(offset)
+            self._named(base, Text(scalar_text(base)), "at", "", variables(base))
+        return join([self.cache[base].name.text], offset.const)
+
+    def _used_again(self, key: Hashable, often: int) -> bool:
+        """Counts in the first round; says in the second whether the loop body uses `key` so often."""
+        self.uses[key] += self.counting
+        return not self.counting and self.uses[key] >= often
+
+    def _named(self, key: Hashable, t: Text, name: str, buf: str, names: set[str]) -> Text:
+        """Give a value a name, on a line of its own; later uses of `key` are that name."""
+        named = Text(self.names.fresh(name), t.vector)
+        self.emit(f"{named.text} = {t.text}")
+        self.cache[key] = Cached(named, buf, names)
+        return named
 
     def emit(self, text: str) -> None:
         """A line before the one being printed."""
         self.writer.line(text, self.origins, "a value that is used again")
 
-    def forget(self, buf: str = "", name: str = "") -> None:
-        """The buffer was written, or the name bound anew: loads that depend on it lose their names."""
-        self.cache = {k: c for k, c in self.cache.items() if c.buf != buf and name not in c.names}
+    def forget(self, bufs: set[str] = NOTHING, names: set[str] = NOTHING) -> None:
+        """Buffers were written, or names bound anew: values that depend on them lose their names."""
+        self.cache = {
+            k: c for k, c in self.cache.items() if c.buf not in bufs and not c.names & names
+        }

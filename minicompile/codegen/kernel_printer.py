@@ -117,9 +117,8 @@ class KernelPrinter:
         """The body of a serial loop: a first round counts its loads, so that the second can name
         those used twice."""
         outer = self.text.cache, self.text.uses
-        written = {s.buf for s in walk(body) if isinstance(s, (Store, Accumulate))}
-        bound = {s.name for s in walk(body) if isinstance(s, Bind)}
-        kept = {k: c for k, c in outer[0].items() if c.buf not in written and not c.names & bound}
+        self.text.forget(*_changed(body))
+        kept = self.text.cache
         self.text.cache, self.text.uses = dict(kept), type(self.text.uses)()
         self._count(body)
         self.text.cache = dict(kept)
@@ -162,7 +161,7 @@ class KernelPrinter:
     def _bind(self, s: Bind) -> None:
         value = self.text.typed(s.value)
         self.line(f"{s.name} = {value.text}", s)
-        self.text.forget(name=s.name)
+        self.text.forget(names={s.name})
         (self.text.lanes.add if value.vector else self.text.lanes.discard)(s.name)
 
     def _check(self, s: Check) -> None:
@@ -214,11 +213,14 @@ class KernelPrinter:
                     value = at if even else f"min({at}, {s.last})"
                     self.writer.line(f"{s.var} = {value}", why="the last tile is shifted back")
                 self._body(s.body)
-        for node in walk(s.body):
-            if isinstance(node, (Store, Accumulate)):
-                self.text.forget(buf=node.buf)
-            elif isinstance(node, Bind):
-                self.text.forget(name=node.name)
+        self.text.forget(*_changed(s.body))
+
+
+def _changed(body: tuple[Stmt, ...]) -> tuple[set[str], set[str]]:
+    """The buffers that are written and the names that are bound anywhere below."""
+    statements = list(walk(body))
+    written = {s.buf for s in statements if isinstance(s, (Store, Accumulate))}
+    return written, {s.name for s in statements if isinstance(s, Bind)}
 
 
 def _active(loop: For) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minicompile.codegen.addresses import scalar_text, step, without
+from minicompile.codegen.addresses import step, without
 from minicompile.codegen.expressions import Expressions, Text
 from minicompile.codegen.source import CodeWriter, literal
 from minicompile.codegen.tiles import Tiles
@@ -24,7 +24,7 @@ class Stores:
             self._to_register(s)
         else:
             self._to_memory(s)
-            self.text.forget(buf=s.buf)
+            self.text.forget(bufs={s.buf})
 
     def _line(self, text: str, s: Store | Accumulate) -> None:
         self.writer.line(text, s.origins, "made by the compiler")
@@ -79,7 +79,7 @@ class Stores:
         if by is None:
             self._scattered(s, offset)
         elif by == 0:
-            place = f"{s.buf}[{scalar_text(offset)}]"
+            place = f"{s.buf}[{t.place(offset)}]"
             if isinstance(s, Store):
                 value = self._scalar(s).text
             else:
@@ -87,7 +87,7 @@ class Stores:
             self._line(f"{place} = {value}", s)
         else:
             assert t.vector is not None
-            start = scalar_text(without(offset, t.vector.var))
+            start = t.place(without(offset, t.vector.var))
             self._stored(s, start, by)
 
     def _stored(self, s: Store | Accumulate, start: str, by: int) -> None:
