@@ -59,7 +59,7 @@ def build(captured: Captured, options: Options, capture_seconds: float = 0.0) ->
         options.pipeline,
         disable=options.disable,
         verify=default_verify if options.verify else None,
-        hooks=Hooks(after=lambda step, r: keep(r.name, r.ir, r.seconds, r.sentence)),
+        hooks=Hooks(after=lambda step, r: keep(r.name, r.ir, r.seconds, r.note)),
     )
     program, _ = manager.run(graph)
     if options.backend == "interpreter":

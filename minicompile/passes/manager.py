@@ -48,6 +48,11 @@ class Record:
     def changed(self) -> bool:
         return bool(self.counts)
 
+    @property
+    def note(self) -> str:
+        """The sentence for tables that have the pass's name in another column."""
+        return self.sentence.removeprefix(f"{self.name} ")
+
 
 @dataclass(frozen=True)
 class Hooks:

@@ -65,9 +65,8 @@ def parser() -> argparse.ArgumentParser:
 
     def add(name: str, command: Command, help: str) -> argparse.ArgumentParser:
         made = commands.add_parser(
-            name, help=help, description=help, epilog=EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
+            name, help=help, description=help, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
         made.set_defaults(command=command)
         return made
 
@@ -83,8 +82,9 @@ def parser() -> argparse.ArgumentParser:
     opt.add_argument("file", help="a file with the text of a graph; - reads standard input")
     opt.add_argument("-p", "--passes", required=True, help='for example "cse,dce"')
     diff = add("diff", compare.diff_command, "compare two dumps, or two TARGET@STAGE")
-    diff.add_argument("a")
-    diff.add_argument("b")
+    diff.epilog = EPILOG
+    diff.add_argument("a", metavar="A", help="a file with IR text, or TARGET@STAGE")
+    diff.add_argument("b", metavar="B", help="the same, for comparison")
     diff.add_argument("--out", help="draw the difference into this .svg file")
     return top
 
@@ -96,7 +96,7 @@ def _add_model_commands(add: Callable[[str, Command, str], argparse.ArgumentPars
     made = add("explain", explain.command, "show what every stage did with a model")
     _add_target(made)
     made.add_argument("--stage", help="print this stage's text")
-    made.add_argument("--out", help="write every stage (.py, .svg, index.html) into this folder")
+    made.add_argument("--out", help="write every stage (.py, .svg) and an index.html into this folder")
     made = add("run", run.command, "compile and run a model; times and errors beside eager")
     _add_target(made)
     _add_threads(made)
@@ -109,6 +109,7 @@ def _add_threads(made: argparse.ArgumentParser) -> None:
 
 
 def _add_target(made: argparse.ArgumentParser, several: bool = False) -> None:
+    made.epilog = EPILOG
     made.add_argument("target", nargs="*" if several else "?", metavar="TARGET")
     made.add_argument("-c", dest="expression", help='such as "nn.GELU()(torch.randn(8))"')
     made.add_argument("--inputs", help='example inputs, such as "torch.randn(8, 64)"')

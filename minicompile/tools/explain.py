@@ -85,9 +85,11 @@ def write_report(name: str, stages: Stages, folder: Path) -> Path:
 
 
 def _draw(stage: Stage, path: Path) -> str:
-    """ "" if the drawing worked, else why not."""
+    """ "" if the drawing worked, else why there is none."""
     if stage.level == "source":
         return "source code has no drawing"
+    if stage.before and stage.before.text == stage.text:
+        return "as before"
     try:
         stage.render(path)
     except CompileError as error:

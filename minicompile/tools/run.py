@@ -58,8 +58,8 @@ def report(target: Target, compiled: Any, got: Any, threads: int) -> bool:
     say(
         f"per call, median, taking turns, {pool}: minicompile {in_words(mine)}, eager {in_words(eager)}"
     )
-    faster, factor = ("faster", eager / mine) if mine <= eager else ("slower", mine / eager)
-    say(f"minicompile is {factor:.2f} times {faster} than eager")
+    faster, factor = ("fast", eager / mine) if mine <= eager else ("slow", mine / eager)
+    say(f"minicompile is {factor:.2f} times as {faster} as eager")
     return close
 
 

@@ -90,6 +90,9 @@ def from_file(name: str) -> Target:
     ]  # fmt: skip
     if not attribute and len(callables) == 1:
         attribute = callables[0]
+    if not attribute:
+        names = ", ".join(f"{path}:{c}" for c in callables) or "nothing that can be called"
+        raise CompileError("MC002", f"which of {path}?", remedy=f"The file has {names}.")
     if attribute not in found:
         raise unknown_name(f"name in {path}", attribute, [f"{path}:{c}" for c in callables])
     model = _instance(found[attribute], attribute)
@@ -105,6 +108,7 @@ def load(path: Path) -> Any:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent.resolve()))
+    sys.modules.setdefault(path.stem, module)  # where dataclasses and pickle look for it
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -60,6 +60,8 @@ def test_explain_out(capsys: Printed, tmp_path: Path) -> None:
     assert {"index.html", "legend.svg", "00_capture.py", "00_capture.svg"} <= names
     page = (tmp_path / "deep" / "report" / "index.html").read_text()
     assert all(f'src="{n}"' in page for n in names if n.endswith(".svg") and n != "legend.svg")
+    assert "01_functionalize.svg" not in names  # nothing changed
+    assert "as before" in page
 
 
 def test_a_failing_drawing_is_told_and_breaks_nothing(
