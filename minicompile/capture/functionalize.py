@@ -75,7 +75,11 @@ class _Functionalizer(Memory):
         elif _is_view(node):
             self.take_view(node)
         else:
-            self.emit(node.op, self.pure(node.args), self.pure_attrs(node.attrs), node.outs)
+            args = self.pure(node.args)
+            if node.op == "aten.as_strided_copy":
+                parent, rest = self.memory(self.tensor(node.args[0]), node.args[1:])
+                args = (self.read(parent), *rest)
+            self.emit(node.op, args, self.pure_attrs(node.attrs), node.outs)
             for v in node.outs:
                 self.own(v)
 

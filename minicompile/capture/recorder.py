@@ -25,6 +25,7 @@ from minicompile.capture.constants import argument_type, to_arg, value_type
 from minicompile.capture.module_state import ModuleState
 from minicompile.capture.names import Namer
 from minicompile.capture.provenance import Provenance
+from minicompile.capture.shape_rules import RULES
 from minicompile.errors import CompileError
 from minicompile.ir.graph import Node, Value
 from minicompile.ir.location import Origin
@@ -69,7 +70,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func in _LIFTS and not isinstance(args[0], FakeTensor):
             return self.literal(func, args[0])
         args, kwargs = tree_map(self.fake_of, (tuple(args), kwargs))
-        result = _RULES.get(func, func)(*args, **kwargs)
+        result = RULES.get(func, func)(*args, **kwargs)
         if not self.paused:
             self.record(func, args, kwargs, result)
         return result
@@ -201,13 +202,3 @@ def _needs_pieces(args: Sequence[Any]) -> bool:
         torch.is_grad_enabled()
         and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
     )
-
-
-def _grouped_mm(a: Any, b: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
-    """Shape rule: PyTorch's own insists on bf16, its CPU kernel does not."""
-    ragged = offs is not None and b.dim() == 3
-    shape = (a.shape[0], b.shape[-1]) if ragged else (*a.shape[:-1], b.shape[-1])
-    return a.new_empty(shape, dtype=out_dtype or a.dtype)
-
-
-_RULES: dict[OpOverload, Any] = {aten._grouped_mm.default: _grouped_mm}

@@ -1,0 +1,72 @@
+"""Where PyTorch's rule for fake tensors is not what its CPU kernel does: rules of our own.
+
+A wrong stride here would be a wrong stride of the compiled model's results, or a `view` that the model
+may take and its capture may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch._prims_common import suggest_memory_format
+from torch.utils._pytree import tree_map
+
+aten = torch.ops.aten
+
+
+def grouped_mm(a: Any, b: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
+    """PyTorch's own insists on bf16, its CPU kernel does not."""
+    ragged = offs is not None and b.dim() == 3
+    shape = (a.shape[0], b.shape[-1]) if ragged else (*a.shape[:-1], b.shape[-1])
+    return a.new_empty(shape, dtype=out_dtype or a.dtype)
+
+
+def _new_memory(op: OpOverload) -> Callable[..., Any]:
+    """Results in the memory format of the first operand; the fakes would keep any order of its axes."""
+
+    def rule(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        def laid_out(t: Any) -> Any:
+            if not isinstance(t, torch.Tensor) or t.dim() < 2:
+                return t
+            known = suggest_memory_format(x) if t.dim() == x.dim() else torch.contiguous_format
+            return torch.empty_like(t, memory_format=known)
+
+        return tree_map(laid_out, op(x, *args, **kwargs))
+
+    return rule
+
+
+def _as_sum(op: OpOverload) -> Callable[..., Any]:
+    """Results laid out as those of every other pointwise op; the fakes would be row-major."""
+
+    def rule(a: Any, b: Any, **kwargs: Any) -> Any:
+        result = op(a, b, **kwargs)
+        if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
+            return result
+        return torch.empty_like(a + b, dtype=result.dtype)
+
+    return rule
+
+
+_NEW_MEMORY = (
+    aten.native_batch_norm.default,
+    aten._native_batch_norm_legit.default,
+    aten._native_batch_norm_legit.no_stats,
+    aten._native_batch_norm_legit_no_training.default,
+    aten._native_batch_norm_legit_functional.default,
+    aten._batch_norm_with_update.default,
+    aten._batch_norm_with_update_functional.default,
+    aten._batch_norm_no_update.default,
+    aten.log_sigmoid_forward.default,
+    aten.nll_loss2d_forward.default,
+)
+_AS_SUM = (aten.div.Tensor_mode, aten.floor_divide.default, aten.copysign.Tensor)
+
+RULES: dict[OpOverload, Callable[..., Any]] = {
+    aten._grouped_mm.default: grouped_mm,
+    **{op: _new_memory(op) for op in _NEW_MEMORY},
+    **{op: _as_sum(op) for op in _AS_SUM},
+}

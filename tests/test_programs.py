@@ -1,0 +1,76 @@
+"""Random programs: every stage's interpreter and the compiled code give what eager gives.
+
+Compared are values, dtypes, shapes and strides of the results, what the inputs hold afterwards, and
+which results share memory with which inputs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from hypothesis import HealthCheck, given, settings
+
+import minicompile as mc
+from tests.layouts import twin
+from tests.programs import Program, programs
+
+QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+
+
+@settings(max_examples=100, suppress_health_check=QUIET)
+@given(program=programs())
+def test_program(program: Program) -> None:
+    check_program(program)
+
+
+def check_program(program: Program) -> None:
+    """AssertionError, naming the stage, where a stage or the compiled code differs from eager."""
+    function = program.function
+    want = outcome(function, program.inputs())
+    compiled = mc.compile(function, fullgraph=True).prepare(*program.inputs())
+    for stage in compiled.stages.values():
+        if stage.call is not None:
+            results = stage.run(*program.inputs())
+            compare(results, want[0], stage.name)
+    got = outcome(compiled, program.inputs())
+    compare(got[0], want[0], "run")
+    compare(got[1], want[1], "what the inputs hold afterwards")
+    assert got[2] == want[2], "results share memory with other inputs than in eager"
+
+
+def outcome(function: Callable[..., Any], inputs: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+    """(results, inputs afterwards, for each result the numbers of the inputs that it shares memory with)"""
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = function(*inputs)
+    memory = [x.untyped_storage().data_ptr() for x in inputs]
+    shared = [
+        [n for n, m in enumerate(memory) if m and m == r.untyped_storage().data_ptr()]
+        for r in results
+    ]
+    return results, list(inputs), shared
+
+
+def compare(got: Sequence[torch.Tensor], want: Sequence[torch.Tensor], where: str) -> None:
+    """Rounding may differ a little, and in half floats, one step of theirs now and then."""
+    for n, (a, b) in enumerate(zip(got, want, strict=True)):
+        which = f"{where}, result {n}"
+        assert (a.dtype, a.shape) == (b.dtype, b.shape), f"{which}: {a.dtype}{list(a.shape)}"
+        dims = [d for d in range(b.dim()) if b.shape[d] > 1 and b.numel()]
+        strides = [(a.stride(d), b.stride(d)) for d in dims]
+        assert all(x == y for x, y in strides), f"{which}: strides {a.stride()}, not {b.stride()}"
+        tolerance = 0.05 if b.dtype in (torch.bfloat16, torch.float16) else 1e-4
+        size = b.double().abs().nan_to_num(0, 0, 0).amax() if b.numel() else torch.tensor(0.0)
+        torch.testing.assert_close(
+            a, b, rtol=tolerance, atol=tolerance * max(1.0, float(size)), equal_nan=True,
+            msg=lambda m: f"{which}: {m}",
+        )  # fmt: skip
+
+
+def test_twin() -> None:
+    x = torch.arange(12.0).view(3, 4)[1:, ::2]
+    y = twin(x)
+    assert torch.equal(x, y) and x.stride() == y.stride() and x.data_ptr() != y.data_ptr()
