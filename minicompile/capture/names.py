@@ -55,8 +55,9 @@ def graph_name(model: Any) -> str:
     """The model's class or function name in snake_case: ``GPT2Block`` -> ``gpt2_block``, lambda -> fn."""
     model = inspect.unwrap(model) if inspect.isfunction(model) else model
     name = getattr(model, "__name__", None) or type(model).__name__
-    if isinstance(model, nn.Module):
-        name = type(model).__name__
+    owner = getattr(model, "__self__", None)
+    if isinstance(model, nn.Module) or (isinstance(owner, nn.Module) and name == "forward"):
+        name = type(model if isinstance(model, nn.Module) else owner).__name__
     if name == "<lambda>":
         return "fn"
     name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)

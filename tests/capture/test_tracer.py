@@ -115,7 +115,7 @@ def test_functions_methods_lambdas_callables() -> None:
         (Scale(), "scale"),
         (Scale().method, "method"),
         (torch.relu, "relu"),
-        (model.forward, "forward"),
+        (model.forward, "tied"),
     ):
         captured, _ = same_as_eager(f, torch.randn(2, 4))
         assert captured.graph.name == name
