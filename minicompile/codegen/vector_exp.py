@@ -56,15 +56,19 @@ def exp2(x: Register) -> Register:
     return where(low, 0.0, y)
 
 
-def _expm1(x: Register) -> Register:
-    """e**x - 1 = 2 (2**(n-1) (e**r - 1) + (2**(n-1) - 1/2)): exact where 2**n alone would overflow."""
+def half_expm1(x: Register) -> Register:
+    """(e**x - 1) / 2 = 2**(n-1) (e**r - 1) + (2**(n-1) - 1/2): right where e**x would overflow."""
     n, r = _reduced(x)
     q = polynomial(
         r, 0.000197624526, 0.00139323215, 0.00833354518, 0.0416664928, 0.166666657, 0.5
     )  # fmt: skip
     p = fma(r * r, q, r)
     s = power_of_two(to_integer(frozen(n, -64.0, 128.0)) - 1)
-    y = fma(s, p, s - 0.5)
+    return fma(s, p, s - 0.5)
+
+
+def _expm1(x: Register) -> Register:
+    y = half_expm1(x)
     return y + y
 
 

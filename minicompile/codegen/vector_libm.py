@@ -53,11 +53,7 @@ def _function(name: str, arity: int) -> Callable[..., Register]:
     return vector_function()(f)
 
 
-UNARY = (
-    *("asin", "acos", "atan", "sinh", "cosh", "tan", "asinh", "acosh", "atanh"),
-    *("erf", "erfc", "lgamma", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
-    *("sin", "cos", "tanh"),
-)
+UNARY = ("erfc", "lgamma")  # the other functions of one operand have polynomials: vector_math
 BINARY = ("atan2", "hypot", "nextafter", "pow")
 LIBM: dict[str, Callable[..., Register]] = {
     **{name: _function(name, 1) for name in UNARY},

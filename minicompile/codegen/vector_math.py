@@ -13,11 +13,17 @@ from collections.abc import Callable
 
 from minicompile.codegen.register import Register
 from minicompile.codegen.vector_exp import erf, exp, exp2, expm1, tanh
+from minicompile.codegen.vector_hyperbolic import acosh, asinh, atanh, cosh, sinh
+from minicompile.codegen.vector_inverse import acos, asin, atan
 from minicompile.codegen.vector_libm import LIBM
 from minicompile.codegen.vector_log import log, log1p, log2, log10
-from minicompile.codegen.vector_trig import cos, sin
+from minicompile.codegen.vector_trig import cos, sin, tan
 
 POLYNOMIALS: dict[str, Callable[[Register], Register]] = {
-    f.__name__: f for f in (exp, exp2, expm1, tanh, erf, log, log2, log10, log1p, sin, cos)
+    f.__name__: f
+    for f in (
+        *(exp, exp2, expm1, erf, log, log2, log10, log1p, sin, cos, tan, asin, acos, atan),
+        *(sinh, cosh, tanh, asinh, acosh, atanh),
+    )
 }
 MATH: dict[str, Callable[..., Register]] = {**LIBM, **POLYNOMIALS}

@@ -13,7 +13,7 @@ from minicompile.codegen.host import arena_layout
 from minicompile.errors import IndexOutOfRange
 from minicompile.ir.location import lines
 from minicompile.ir.loop import ExternCall, Program
-from minicompile.ir.torch_call import call_node, place
+from minicompile.ir.torch_call import call_node, overwrite, place
 from minicompile.ir.types import DTYPES
 from minicompile.runtime import threads
 from minicompile.runtime.build import Native
@@ -191,4 +191,4 @@ def write_back(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
     values = [v.clone() if v.data_ptr() in targets else v for _, v in pairs]
     with torch.no_grad():
         for (target, _), value in zip(pairs, values):
-            target.copy_(value)
+            overwrite(target, value)

@@ -74,6 +74,12 @@ FITS: dict[str, tuple[Function, Function, float, float, int]] = {
     "sin: (sin(r) - r) / r**3 in s = r*r": (
         lambda s: (np.sin(np.sqrt(s)) - np.sqrt(s)) / np.sqrt(s) ** 3,
         lambda s: np.sqrt(s) ** 3 / np.sin(np.sqrt(s)), 1e-3, 2.47, 4),
+    "atan: (atan(z) - z) / z**3 in s = z*z": (
+        lambda s: (np.arctan(np.sqrt(s)) - np.sqrt(s)) / np.sqrt(s) ** 3,
+        lambda s: np.sqrt(s) ** 3 / np.arctan(np.sqrt(s)), 1e-3, 1.0, 8),
+    "asin: (asin(z) - z) / z**3 in s = z*z": (
+        lambda s: (np.arcsin(np.sqrt(s)) - np.sqrt(s)) / np.sqrt(s) ** 3,
+        lambda s: np.sqrt(s) ** 3 / np.arcsin(np.sqrt(s)), 1e-3, 0.25, 5),
     "erf: erf(x)/x - 1 in s = x*x": (
         lambda s: _erf(np.sqrt(s)) / np.sqrt(s) - 1,
         lambda s: np.sqrt(s) / _erf(np.sqrt(s)), 1e-9, 0.92**2, 6),

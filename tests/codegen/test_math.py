@@ -27,10 +27,17 @@ FUNCTIONS: dict[str, tuple[float, float, float]] = {
     "log1p": (-1, 100, 2),
     "sin": (-1e5, 1e5, 2.5),
     "cos": (-1e5, 1e5, 2.5),
-    "tan": (-10, 10, 1),
+    "tan": (-1e4, 1e4, 4.5),
+    "asin": (-1, 1, 2.5),
+    "acos": (-1, 1, 2.5),
+    "sinh": (-89, 89, 2.5),
+    "cosh": (-89, 89, 2.5),
+    "asinh": (-100, 100, 3),
+    "acosh": (1, 100, 3),
+    "atanh": (-1, 1, 3),
     "sqrt": (0, 100, 0.51),
     "rsqrt": (0, 100, 1.5),
-    "atan": (-10, 10, 1),
+    "atan": (-10, 10, 2.5),
     "erfc": (-4, 9, 3),
     "lgamma": (0.5, 50, 4),
 }
@@ -91,7 +98,7 @@ def test_edges(name: str, vector: bool) -> None:
     exact = getattr(torch, name)(x.double())
     same_sign = (got.signbit() == exact.signbit()) | got.isnan()
     assert same_sign.all(), f"{x[~same_sign]} {got[~same_sign]}"
-    infinite = want.isinf()
+    infinite = exact.float().isinf()  # PyTorch overflows a little early in sinh and cosh
     assert torch.equal(got.isinf(), infinite), f"{x[got.isinf() != infinite]}"
     assert ulps(got, exact).max() <= max(FUNCTIONS[name][2], 1.0)
 
