@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
+from minicompile.ir.torch_call import twins
 from minicompile.stages import max_error
 
 if TYPE_CHECKING:
@@ -57,11 +58,11 @@ def check(
 ) -> Check:
     """Run eager, float64, every stage and the compiled code on copies of the arguments."""
     with torch.no_grad():
-        want = _tensors(model, args, kwargs)
+        want = _tensors(model, model, args, kwargs)
         exact = _in_float64(model, args, kwargs)
 
         def row(name: str, f: Callable[..., Any]) -> Row:
-            got = _tensors(f, args, kwargs)
+            got = _tensors(f, model, args, kwargs)
             return Row(name, max_error(got, want), max_error(got, exact) if exact else None)
 
         stages = [s for s in entry.build.stages.values() if s.call is not None]
@@ -76,17 +77,20 @@ def _leaves(args: Any, kwargs: Any) -> list[Any]:
     return flatten(args, kwargs)[0]
 
 
-def _copied(tree: Any, f: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    return tree_map(lambda x: f(x.detach().clone()) if isinstance(x, torch.Tensor) else x, tree)
+def _copied(args: Any, kwargs: Any) -> Any:
+    leaves, structure = tree_flatten((args, kwargs))
+    return tree_unflatten(twins(leaves), structure)
 
 
-def _tensors(f: Callable[..., Any], args: Any, kwargs: Any) -> list[torch.Tensor]:
-    """The tensors f returns; arguments, and the state of a module, are left as they were."""
-    state = copy.deepcopy(f.state_dict()) if isinstance(f, nn.Module) else None
-    args, kwargs = _copied((args, kwargs), lambda x: x)
-    out = [x.clone() for x in tree_leaves(f(*args, **kwargs)) if isinstance(x, torch.Tensor)]
-    if state is not None and isinstance(f, nn.Module):
-        f.load_state_dict(state)
+def _tensors(f: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    """The tensors f returns; arguments, the state of the module and of the random numbers are left as
+    they were, so that all that is compared starts from the same."""
+    state = copy.deepcopy(model.state_dict()) if isinstance(model, nn.Module) else None
+    args, kwargs = _copied(args, kwargs)
+    with torch.random.fork_rng(devices=[]):
+        out = [x.clone() for x in tree_leaves(f(*args, **kwargs)) if isinstance(x, torch.Tensor)]
+    if state is not None:
+        model.load_state_dict(state)
     return out
 
 
@@ -97,8 +101,11 @@ def _in_float64(model: Callable[..., Any], args: Any, kwargs: Any) -> list[torch
         return x.double() if x.is_floating_point() else x
 
     double = copy.deepcopy(model).double() if isinstance(model, nn.Module) else model
-    args, kwargs = _copied((args, kwargs), up)
+    args, kwargs = tree_map(
+        lambda x: up(x) if isinstance(x, torch.Tensor) else x, _copied(args, kwargs)
+    )
     try:
-        return [x for x in tree_leaves(double(*args, **kwargs)) if isinstance(x, torch.Tensor)]
+        with torch.random.fork_rng(devices=[]):
+            return [x for x in tree_leaves(double(*args, **kwargs)) if isinstance(x, torch.Tensor)]
     except RuntimeError:
         return None  # the model fixes a dtype inside: nothing exact to compare with

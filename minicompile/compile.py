@@ -103,11 +103,11 @@ def _interpreter(captured: Captured, ir: Any) -> Callable[..., Any] | None:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         from minicompile.capture.captured import flatten
+        from minicompile.ir.torch_call import twins
 
-        leaves, _ = flatten(args, kwargs)
-        leaves = [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in leaves]
+        leaves = twins(flatten(args, kwargs)[0])
         inputs = [leaves[i] for i in captured.input_indices]
-        params = [slot.read().detach().clone() for slot in captured.slots]
+        params = twins([slot.read() for slot in captured.slots])
         with torch.no_grad():
             return captured.rebuild(_interpret(ir)(inputs, params), leaves)
 

@@ -18,12 +18,3 @@ def laid_out(x: torch.Tensor, layout: str) -> torch.Tensor:
     if layout == "offset":
         return torch.cat([x.new_zeros(3), x.reshape(-1)])[3:].view(x.shape)
     return x.clone()
-
-
-def twin(x: torch.Tensor) -> torch.Tensor:
-    """A copy of x that lies in memory as x does, offset included."""
-    size = x.storage_offset() + 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride()))
-    if not x.numel():
-        return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype)
-    storage = x.as_strided((size,), (1,), 0).clone()
-    return storage.as_strided(x.shape, x.stride(), x.storage_offset())

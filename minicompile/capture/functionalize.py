@@ -65,10 +65,10 @@ class _Functionalizer(Memory):
     def step(self, node: Node) -> None:
         """Emit the pure form of one node."""
         pure = pure_call(node)
-        if pure is not None:
-            self.mutate(pure)
-        elif node.op in SAME:
+        if self.changes_nothing(node):
             self.tensors[node.out.name] = self.tensor(node.args[0])
+        elif pure is not None:
+            self.mutate(pure)
         elif node.op == "aten.lift_fresh":
             # New data from torch.tensor(...): its memory is not that of the constant itself.
             self.own(node.out, self.read(self.tensor(node.args[0])))
@@ -82,6 +82,12 @@ class _Functionalizer(Memory):
             self.emit(node.op, args, self.pure_attrs(node.attrs), node.outs)
             for v in node.outs:
                 self.own(v)
+
+    def changes_nothing(self, node: Node) -> bool:
+        """Is the result the operand as it was? Also of ``x.copy_(x)``, even where x may not be written to."""
+        if node.op == "aten.copy_":
+            return self.tensor(node.args[0]) is self.tensor(node.args[1])
+        return node.op in SAME
 
     def take_view(self, node: Node) -> None:
         """A view is a value like any other, but it remembers where it is from."""

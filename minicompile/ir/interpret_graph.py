@@ -13,7 +13,7 @@ import torch
 
 from minicompile.ir.graph import Arg, Graph, Node, Value
 from minicompile.ir.optable import OPS, is_elementwise
-from minicompile.ir.torch_call import call_node, place
+from minicompile.ir.torch_call import call_node, overwrite, place
 from minicompile.ir.types import DType, c64, c128, f64
 
 
@@ -62,20 +62,20 @@ def _constants(args: list[Any]) -> list[Any]:
 
 
 def graph_outputs(graph: Graph, env: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
-    """What the caller gets, in order: values with the strides of eager, views of inputs, or inputs."""
-    arguments = {v.name for v in graph.arguments}
-    outputs = []
-    for out in graph.outputs:
-        t = env[out.value.name]
-        if out.view is not None:
-            shape, strides, offset = out.view
-            t = t.as_strided(shape, strides, t.storage_offset() + offset)
-        elif out.strides is not None:
-            t = t if out.strides == t.stride() else place(t, out.strides)
-        elif out.value.name not in arguments:
-            t = t.contiguous()
-        outputs.append(t)
-    return outputs
+    """What the caller gets, in order: new tensors with the strides of eager, or views of inputs.
+
+    Mutates the inputs as the graph says, after the new tensors are made and before views are taken.
+    """
+    new = [place(env[o.value.name], o.strides) if o.view is None else None for o in graph.outputs]
+    write_back(graph, env)
+    return [
+        _view(env[o.value.name], o.view) if t is None else t for o, t in zip(graph.outputs, new)
+    ]
+
+
+def _view(t: torch.Tensor, region: Any) -> torch.Tensor:
+    shape, strides, offset = region
+    return t.as_strided(shape, strides, t.storage_offset() + offset)
 
 
 def write_back(graph: Graph, env: Mapping[str, torch.Tensor]) -> None:
@@ -83,13 +83,12 @@ def write_back(graph: Graph, env: Mapping[str, torch.Tensor]) -> None:
     values = [(env[name], env[value.name].clone()) for name, value in graph.writes]
     with torch.no_grad():
         for target, value in values:
-            target.copy_(value)
+            overwrite(target, value)
 
 
 def run_graph_outputs(graph: Graph, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The outputs for these inputs and parameters (in this order); mutates inputs as the model does."""
     env = run_graph(graph, {v.name: t for v, t in zip(graph.arguments, inputs, strict=True)})
-    write_back(graph, env)
     return graph_outputs(graph, env)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 
 from minicompile.ir.combine import poisoned
-from minicompile.ir.interpret_graph import graph_outputs, write_back
+from minicompile.ir.interpret_graph import graph_outputs
 from minicompile.ir.interpret_loop import run_kernel
 from minicompile.ir.loop import Buffer, ExternCall, Program
 from minicompile.ir.torch_call import call_node
@@ -46,7 +46,6 @@ def run_program(program: Program, inputs: Sequence[torch.Tensor]) -> dict[str, t
 def run_program_outputs(program: Program, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The outputs in order, with eager's strides; mutates inputs as the model does."""
     env = run_program(program, inputs)
-    write_back(program.graph, env)
     return graph_outputs(program.graph, env)
 
 

@@ -143,9 +143,24 @@ def place(t: torch.Tensor, strides: tuple[int, ...] | None) -> torch.Tensor:
     if strides is None:
         return t.clone(memory_format=torch.contiguous_format)
     out = torch.empty_strided(shape, strides, dtype=t.dtype, device=t.device)
-    target, source = out, t
-    for axis, step in enumerate(strides):
-        if step == 0 and shape[axis] > 1:  # all its elements are the same memory: write one
+    overwrite(out, t)
+    return out
+
+
+def overwrite(target: torch.Tensor, source: torch.Tensor) -> None:
+    """Copy, also into an expanded tensor: along an axis of stride 0 all is the same memory, written once."""
+    for axis, step in enumerate(target.stride()):
+        if step == 0 and target.shape[axis] > 1:
             target, source = target.narrow(axis, 0, 1), source.narrow(axis, 0, 1)
     target.copy_(source)
-    return out
+
+
+def twins(arguments: Sequence[Any]) -> list[Any]:
+    """The same arguments with a copy of each tensor: one that lies in memory as the original does.
+
+    A tensor that comes twice is one tensor among the copies, too.
+    """
+    copies = {
+        id(x): place(x.detach(), x.stride()) for x in arguments if isinstance(x, torch.Tensor)
+    }
+    return [copies.get(id(x), x) for x in arguments]

@@ -351,10 +351,10 @@ def test_graph_with_both_levels_views_strides_and_write_backs() -> None:
     x, n, w = torch.randn(2, 3), torch.arange(3), torch.randn(2, 3)
     old_x, old_w = x.clone(), w.clone()
     verify(graph(GRAPH))
-    out, view, same = run(graph(GRAPH), [x, n, w])
+    out, view, old = run(graph(GRAPH), [x, n, w])
     torch.testing.assert_close(out, ((old_x + 2 * old_w) * 3).relu())
     assert out.stride() == (1, 2)
-    assert torch.equal(x, old_w) and torch.equal(w, old_x) and same is w
+    assert torch.equal(x, old_w) and torch.equal(w, old_x) and torch.equal(old, old_w)
     assert torch.equal(view, old_w[1]) and view.data_ptr() == x[1].data_ptr()
 
 
