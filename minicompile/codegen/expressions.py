@@ -7,25 +7,23 @@ the variable: 0 one element, 1 a vector load, other steps strided, uneven ones g
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from minicompile.codegen.addresses import (
     Vector,
     flat,
-    join,
     scalar_text,
     step,
     varies,
     vector_text,
     without,
 )
-from minicompile.codegen.source import CodeWriter, Namespace, literal
+from minicompile.codegen.reuse import Reuse
+from minicompile.codegen.source import ATOM, Text, literal
 from minicompile.codegen.tiles import Tiles
 from minicompile.ir.index import Index, add, ix, variables
-from minicompile.ir.location import Origin
 from minicompile.ir.loop import Call, Const, Expr, Fold, If, IndexValue, Load, Name, dtype_of
 from minicompile.ir.types import TensorType
 from minicompile.ops.registry import PRIMITIVES
@@ -34,41 +32,17 @@ _BINDING = {
     **{"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "/": 6, "//": 6, "%": 6},
     **{"<": 0, "<=": 0, ">": 0, ">=": 0, "==": 0, "!=": 0, "**": 8},
 }
-_ATOM, _UNARY, _TERNARY = 9, 7, -1
-NOTHING: set[str] = set()
-
-
-@dataclass(frozen=True)
-class Text:
-    """Source of a value: does it have 16 lanes, and how strongly does its operator bind?"""
-
-    text: str
-    vector: bool = False
-    binds: int = _ATOM
-
-    def inside(self, binding: int) -> str:
-        """As an operand of an operator: in parentheses unless it binds more strongly."""
-        return self.text if self.binds > binding else f"({self.text})"
-
-
-@dataclass
-class Cached:
-    """A value that has a name: valid until its buffer is written or a name in its index changes."""
-
-    name: Text
-    buf: str
-    names: set[str]
+_UNARY, _TERNARY = 7, -1
 
 
 @dataclass
 class Expressions:
-    """Prints expressions; keeps track of what is a vector and which loads already have a name.
+    """Prints expressions; keeps track of what is a vector.
 
     `types` are the memory buffers, `tiles` those in registers, `lanes` the names that hold vectors.
     """
 
-    writer: CodeWriter
-    names: Namespace
+    reuse: Reuse
     types: dict[str, TensorType]
     tiles: Tiles
     lanes: set[str] = field(default_factory=set)
@@ -76,10 +50,6 @@ class Expressions:
     vector: Vector | None = None
     mask: str = ""  # of the lanes whose memory may be touched
     conditional: int = 0  # > 0 inside an arm that is not always evaluated
-    cache: dict[Hashable, Cached] = field(default_factory=dict)
-    uses: Counter[Hashable] = field(default_factory=Counter)
-    counting: bool = False
-    origins: tuple[Origin, ...] = ()
     used: set[str] = field(default_factory=set)  # names of generated code to import
 
     # ------------------------------------------------------------------ by class
@@ -87,7 +57,7 @@ class Expressions:
     def text(self, e: Expr) -> Text:
         if isinstance(e, Const):
             number = literal(e.value, e.dtype)
-            return Text(number, binds=_UNARY if number.startswith("-") else _ATOM)
+            return Text(number, binds=_UNARY if number.startswith("-") else ATOM)
         if isinstance(e, Name):
             return Text(e.name, e.name in self.lanes)
         if isinstance(e, Load):
@@ -201,8 +171,8 @@ class Expressions:
         if not lanes:
             with self.arm(self.mask):
                 return self.typed(e.then), self.typed(e.other)
-        mask = self.names.fresh("inside")
-        self.emit(f"{mask} = {' & '.join(self.lane_test(c) for c in lanes)}")
+        mask = self.reuse.names.fresh("inside")
+        self.reuse.emit(f"{mask} = {' & '.join(self.lane_test(c) for c in lanes)}")
         with self.arm(f"{self.mask} & {mask}" if self.mask else mask):
             then = self.typed(e.then)
         outside = f"~{mask}" if isinstance(e.other, Load | If | Call) else ""
@@ -245,12 +215,12 @@ class Expressions:
             return Text(tile.element(e.index, self.vector), tile.vector)
         offset = self.offset(e.buf, e.index)
         key = (e.buf, offset, self.mask)
-        if key in self.cache:
-            return self.cache[key].name
+        if key in self.reuse.cache:
+            return self.reuse.cache[key].name
         text = self._memory(e.buf, offset)
-        if self.conditional or not self._used_again(key, 2):
+        if self.conditional or not self.reuse.again(key):
             return text
-        return self._named(key, text, "v", e.buf, variables(offset))
+        return self.reuse.named(key, text, "v", e.buf, variables(offset))
 
     def offset(self, buf: str, index: tuple[Index, ...]) -> Index:
         """The element number; private memory of a vector loop has the lane as its last index."""
@@ -261,45 +231,14 @@ class Expressions:
     def _memory(self, buf: str, offset: Index) -> Text:
         by = step(offset, self.vector, self.lanes)
         start = (
-            self.place(without(offset, self.vector.var)) if self.vector and by is not None else ""
+            self.reuse.place(without(offset, self.vector.var))
+            if self.vector and by is not None
+            else ""
         )
         if by is None:
             return Text(self.function("gather", buf, self.vector_index(offset), self.mask), True)
         if by == 1:
             return Text(self.function("load", buf, start, self.mask), True)
         if by == 0 and not (self.conditional and self.mask):
-            return Text(f"{buf}[{self.place(offset)}]")
+            return Text(f"{buf}[{self.reuse.place(offset)}]")
         return Text(self.function("load_strided", buf, start, str(by), self.mask), True)
-
-    def place(self, offset: Index) -> str:
-        """A scalar element number; a sum of products that is used again gets a name."""
-        base = Index(offset.terms)
-        if sum(1 + (c != 1) for _, c in base.terms) < 2:
-            return scalar_text(offset)
-        if base not in self.cache:
-            if not self._used_again(base, 2):
-                return scalar_text(offset)
-            self._named(base, Text(scalar_text(base)), "at", "", variables(base))
-        return join([self.cache[base].name.text], offset.const)
-
-    def _used_again(self, key: Hashable, often: int) -> bool:
-        """Counts in the first round; says in the second whether the loop body uses `key` so often."""
-        self.uses[key] += self.counting
-        return not self.counting and self.uses[key] >= often
-
-    def _named(self, key: Hashable, t: Text, name: str, buf: str, names: set[str]) -> Text:
-        """Give a value a name, on a line of its own; later uses of `key` are that name."""
-        named = Text(self.names.fresh(name), t.vector)
-        self.emit(f"{named.text} = {t.text}")
-        self.cache[key] = Cached(named, buf, names)
-        return named
-
-    def emit(self, text: str) -> None:
-        """A line before the one being printed."""
-        self.writer.line(text, self.origins, "a value that is used again")
-
-    def forget(self, bufs: set[str] = NOTHING, names: set[str] = NOTHING) -> None:
-        """Buffers were written, or names bound anew: values that depend on them lose their names."""
-        self.cache = {
-            k: c for k, c in self.cache.items() if c.buf not in bufs and not c.names & names
-        }

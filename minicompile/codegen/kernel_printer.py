@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from minicompile.codegen.addresses import Vector, scalar_text, varies
 from minicompile.codegen.expressions import Expressions
+from minicompile.codegen.reuse import Reuse
 from minicompile.codegen.source import (
     Check as SourceCheck,
 )
@@ -39,8 +40,9 @@ class KernelPrinter:
         self.kernel, self.writer, self.checks = kernel, writer, checks
         self.names = Namespace(_names(kernel))
         self.tiles = find_tiles(kernel.body, self.names)
+        self.reuse = Reuse(writer, self.names)
         types = {p.name: p.type for p in kernel.params}
-        self.text = Expressions(writer, self.names, types, self.tiles, used=used)
+        self.text = Expressions(self.reuse, types, self.tiles, used=used)
         self.stores = Stores(writer, self.text, self.tiles)
         self.parallel = _parallel_loop(kernel)
         self.scratch_bytes = 0
@@ -116,25 +118,25 @@ class KernelPrinter:
     def _body(self, body: tuple[Stmt, ...]) -> None:
         """The body of a serial loop: a first round counts its loads, so that the second can name
         those used twice."""
-        outer = self.text.cache, self.text.uses
-        self.text.forget(*_changed(body))
-        kept = self.text.cache
-        self.text.cache, self.text.uses = dict(kept), type(self.text.uses)()
+        outer = self.reuse.cache, self.reuse.uses
+        self.reuse.forget(*_changed(body))
+        kept = self.reuse.cache
+        self.reuse.cache, self.reuse.uses = dict(kept), type(self.reuse.uses)()
         self._count(body)
-        self.text.cache = dict(kept)
+        self.reuse.cache = dict(kept)
         before = len(self.writer.lines)
         self._statements(body)
         if len(self.writer.lines) == before:
             self.writer.line("pass", why="nothing to do here")
-        self.text.cache, self.text.uses = outer
+        self.reuse.cache, self.reuse.uses = outer
 
     def _count(self, body: tuple[Stmt, ...]) -> None:
         lines, depth = len(self.writer.lines), self.writer.depth
         names, lanes = set(self.names.taken), set(self.text.lanes)
         checks, comment = len(self.checks), self.writer.comment
-        self.text.counting = True
+        self.reuse.counting = True
         self._statements(body)
-        self.text.counting = False
+        self.reuse.counting = False
         del self.writer.lines[lines:], self.checks[checks:]
         self.names.taken, self.text.lanes = names, lanes
         self.writer.depth, self.writer.comment = depth, comment
@@ -144,7 +146,7 @@ class KernelPrinter:
             if isinstance(s, For):
                 self._loop(s)
             elif isinstance(s, (Bind, Store, Accumulate, Check)):
-                self.text.origins = s.origins
+                self.reuse.origins = s.origins
                 self._statement(s)
 
     def _statement(self, s: Bind | Store | Accumulate | Check) -> None:
@@ -161,7 +163,7 @@ class KernelPrinter:
     def _bind(self, s: Bind) -> None:
         value = self.text.typed(s.value)
         self.line(f"{s.name} = {value.text}", s)
-        self.text.forget(names={s.name})
+        self.reuse.forget(names={s.name})
         (self.text.lanes.add if value.vector else self.text.lanes.discard)(s.name)
 
     def _check(self, s: Check) -> None:
@@ -201,7 +203,7 @@ class KernelPrinter:
         self.text.vector, self.text.mask = None, ""
 
     def _serial(self, s: For) -> None:
-        if not self.text.counting:
+        if not self.reuse.counting:
             extent = _active(s) if s.kind == "vector" else s.extent
             even = s.last is None or s.last == (extent - 1) * s.step
             bounds = f"{self.lo}, {self.hi}" if s is self.parallel else str(extent)
@@ -213,7 +215,7 @@ class KernelPrinter:
                     value = at if even else f"min({at}, {s.last})"
                     self.writer.line(f"{s.var} = {value}", why="the last tile is shifted back")
                 self._body(s.body)
-        self.text.forget(*_changed(s.body))
+        self.reuse.forget(*_changed(s.body))
 
 
 def _changed(body: tuple[Stmt, ...]) -> tuple[set[str], set[str]]:

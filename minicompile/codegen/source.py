@@ -113,6 +113,22 @@ class CodeWriter:
         self.line("):", why=why)
 
 
+ATOM = 9  # binds more strongly than any operator
+
+
+@dataclass(frozen=True)
+class Text:
+    """Source of a value: does it have 16 lanes, and how strongly does its operator bind?"""
+
+    text: str
+    vector: bool = False
+    binds: int = ATOM
+
+    def inside(self, binding: int) -> str:
+        """As an operand of an operator: in parentheses unless it binds more strongly."""
+        return self.text if self.binds > binding else f"({self.text})"
+
+
 class Namespace:
     """Names already in use; `fresh` finds the next free one."""
 

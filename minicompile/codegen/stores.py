@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from minicompile.codegen.addresses import step, without
-from minicompile.codegen.expressions import Expressions, Text
-from minicompile.codegen.source import CodeWriter, literal
+from minicompile.codegen.expressions import Expressions
+from minicompile.codegen.source import CodeWriter, Text, literal
 from minicompile.codegen.tiles import Tiles
 from minicompile.ir.index import Index
 from minicompile.ir.loop import Accumulate, Call, Store, dtype_of
@@ -24,7 +24,7 @@ class Stores:
             self._to_register(s)
         else:
             self._to_memory(s)
-            self.text.forget(bufs={s.buf})
+            self.text.reuse.forget(bufs={s.buf})
 
     def _line(self, text: str, s: Store | Accumulate) -> None:
         self.writer.line(text, s.origins, "made by the compiler")
@@ -79,7 +79,7 @@ class Stores:
         if by is None:
             self._scattered(s, offset)
         elif by == 0:
-            place = f"{s.buf}[{t.place(offset)}]"
+            place = f"{s.buf}[{t.reuse.place(offset)}]"
             if isinstance(s, Store):
                 value = self._scalar(s).text
             else:
@@ -87,7 +87,7 @@ class Stores:
             self._line(f"{place} = {value}", s)
         else:
             assert t.vector is not None
-            start = t.place(without(offset, t.vector.var))
+            start = t.reuse.place(without(offset, t.vector.var))
             self._stored(s, start, by)
 
     def _stored(self, s: Store | Accumulate, start: str, by: int) -> None:
