@@ -128,6 +128,8 @@ def affine_grid_generator(theta: Handle, size: Sequence[int], align_corners: boo
     """The grid of an affine map theta [N, 2, 3]: ``theta @ (x, y, 1)`` for places from -1 to 1."""
     if len(size) != 4:
         raise NotNative("affine grids of volumes")
+    if not theta.dtype.is_float:
+        raise NotNative("affine grids of integers")
     n, _, height, width = size
     t = widened(theta)
     shape = (n, height, width, 2)

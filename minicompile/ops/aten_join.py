@@ -25,7 +25,9 @@ from minicompile.ops.samples import floats, ints
 def cat(tensors: Sequence[Handle], dim: int = 0) -> Handle:
     """One after the other along an axis, in their common dtype; tensors of shape (0,) are skipped."""
     dtype = promote(*(x.type for x in tensors))
-    real = [x for x in tensors if x.shape != (0,)] or list(tensors[:1])
+    real = [x for x in tensors if x.shape != (0,)]
+    if not real:
+        return cast(tensors[0], dtype)
     return joined([cast(x, dtype) for x in real], axis(dim, real[0].ndim))
 
 

@@ -198,9 +198,11 @@ def heaviside(self: Handle, values: Handle) -> Handle:
 
 
 @composite("ldexp.Tensor", samples=[PAIR, sample(floats(9), ints(9))])
-def ldexp(self: Operand, other: Operand) -> Handle:
-    """self * 2**other."""
+def ldexp(self: Handle, other: Handle) -> Handle:
+    """self * 2**other; floats keep their dtype whatever integers the powers are."""
     powers = floating(el.exp2, other)
+    if self.dtype.is_float and not other.dtype.is_float:
+        powers = cast(powers, self.dtype)
     return arithmetic(lambda x, p: x * p, self, powers)
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from minicompile.errors import NotNative
+from minicompile.ir.types import bf16
 from minicompile.ops.axes import along, reshaped, spread
 from minicompile.ops.build import Handle, broadcast_to
 from minicompile.ops.elementwise import rsqrt, sqrt
@@ -165,14 +166,14 @@ def group_norm(
 
 @composite("_weight_norm_interface", samples=[sample(floats(4, 3, 2), floats(4, 1, 1), 0)])
 def weight_norm_interface(v: Handle, g: Handle, dim: int = 0) -> tuple[Handle, Handle]:
-    """``v * g / |v|`` with the norm over all axes but `dim` (0 or the last); also the norms."""
+    """``v * g / |v|`` with the norm over all axes but `dim` (0 or the last); also the norms (f32 for bf16)."""
     if dim not in (0, v.ndim - 1):
         raise NotNative("weight norm over a middle axis")
     x = widened(v)
     dims = tuple(d for d in range(x.ndim) if d != dim)
     norm = _kept(sqrt(reduce_sum(x * x, dims=dims)), x, dims)
     w = x * broadcast_to(widened(g) / norm, x.shape)
-    return cast(w, v.dtype), cast(norm, g.dtype)
+    return cast(w, v.dtype), norm if g.dtype is bf16 else cast(norm, g.dtype)
 
 
 @composite("_weight_norm", samples=[sample(floats(4, 3, 2), floats(4, 1, 1), 0)])
