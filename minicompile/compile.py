@@ -149,6 +149,8 @@ def compile(
 
     if isinstance(disable, str):
         disable = (disable,)
+    if dynamic not in (None, True, False):
+        raise CompileError("MC002", f"dynamic should be None, True or False, not {dynamic!r}")
     if model is None:
         return partial(
             compile,
@@ -176,7 +178,7 @@ def compile(
         backend=backend,
         mode=mode,
         fullgraph=fullgraph,
-        disable=tuple(disable),
+        disable=disable,
         verbose=verbose,
     )
     return Compiled(model, made)

@@ -230,6 +230,10 @@ class Compiled:
             instance.__dict__[name] = bound
         return bound
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled as model and options: a copy has its own weights and compiles anew."""
+        return Compiled, (self._model, self.options)
+
     def __repr__(self) -> str:
         name = getattr(self._model, "__name__", type(self._model).__name__)
         return f"Compiled({name}, backend={self.options.backend!r}, entries={len(self.entries)})"

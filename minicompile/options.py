@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -46,18 +48,34 @@ class Options:
     def of(cls, options: Mapping[str, Any] | None = None, **fixed: Any) -> Options:
         """Options from keywords, with the dictionary `options` on top. CompileError MC001 for bad names."""
         known = {f.name for f in fields(cls)}
+        if not isinstance(options, Mapping | None):
+            raise _wrong_kind("options", options, "a dictionary of names and values")
         extra = dict(options or {})
         for name in extra:
             if name not in known:
                 raise unknown_name("option", name, sorted(known))
         made = replace(cls(), **{**fixed, **extra})
-        return replace(made, mode=MODE_ALIASES.get(made.mode, made.mode)).checked()
+        made._check_kinds()
+        mode = MODE_ALIASES.get(made.mode, made.mode)
+        return replace(made, mode=mode, disable=tuple(made.disable)).checked()
+
+    def _check_kinds(self) -> None:
+        """CompileError MC002 for a value of the wrong type."""
+        for f in fields(self):
+            value = getattr(self, f.name)
+            kinds, words = _KINDS[str(f.type)]
+            if not isinstance(value, kinds):
+                raise _wrong_kind(f.name, value, words)
 
     def checked(self) -> Options:
         if self.mode not in MODES:
             raise unknown_name("mode", self.mode, [*MODES, *MODE_ALIASES])
         if self.backend not in BACKENDS:
             raise unknown_name("backend", self.backend, backends())
+        passes = re.sub(r"\{.*?\}", "", self.pipeline).replace(" ", "").split(",")
+        missing = [name for name in REQUIRED if name not in passes]
+        if missing and self.backend == "cpu":
+            raise CompileError("MC002", f"the pipeline lacks {', '.join(missing)}")
         for name in self.disable:
             if name in REQUIRED:
                 raise CompileError(
@@ -68,6 +86,18 @@ class Options:
             if name not in optional_passes():
                 raise unknown_name("pass", name, optional_passes())
         return self
+
+
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "a string"),
+    "bool": ((bool,), "True or False"),
+    "tuple[str, ...]": ((tuple, list), "a tuple of names"),
+    "str | None": ((str, os.PathLike, type(None)), "a path, or None"),
+}
+
+
+def _wrong_kind(name: str, value: object, words: str) -> CompileError:
+    return CompileError("MC002", f"{name} should be {words}, not {value!r}")
 
 
 def optional_passes() -> list[str]:

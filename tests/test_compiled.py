@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 import warnings
 from typing import Any
@@ -237,3 +239,34 @@ def test_torch_compile_finds_the_backend() -> None:
     x = torch.randn(3, 4)
     f = torch.compile(lambda x: torch.softmax(x, -1) + 1, backend="minicompile", fullgraph=True)
     torch.testing.assert_close(quiet(f, x), torch.softmax(x, -1) + 1)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))])
+def test_copies_have_their_own_weights(copied: Any) -> None:
+    model, x = nn.Linear(3, 4), torch.randn(2, 3)
+    f = mc.compile(model)
+    want = quiet(f, x)
+    g = copied(f)
+    torch.testing.assert_close(quiet(g, x), want)
+    with torch.no_grad():
+        g.weight.zero_()
+    torch.testing.assert_close(quiet(f, x), want)
+    assert not torch.equal(quiet(g, x), want)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"options": 3},
+        {"options": {"cache_dir": 3}},
+        {"options": {"pipeline": "cse"}},
+        {"disable": 3},
+        {"mode": None},
+        {"fullgraph": "yes"},
+        {"dynamic": "yes"},
+    ],
+    ids=str,
+)
+def test_values_of_the_wrong_kind(keywords: dict[str, Any]) -> None:
+    with pytest.raises(CompileError, match="MC002"):
+        mc.compile(torch.sin, **keywords)

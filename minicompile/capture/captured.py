@@ -44,12 +44,18 @@ class Slot:
     attribute: str = ""
     constant: torch.Tensor | None = None
 
-    def read(self) -> torch.Tensor:
-        """The tensor as it is now."""
+    def get(self) -> torch.Tensor | None:
+        """The tensor as it is now; None if it was deleted, or set to None."""
         if self.module is None:
-            assert self.constant is not None
             return self.constant
-        tensor: torch.Tensor = getattr(self.module, self.kind)[self.attribute]
+        tensor: torch.Tensor | None = getattr(self.module, self.kind).get(self.attribute)
+        return tensor
+
+    def read(self) -> torch.Tensor:
+        """The tensor as it is now. KeyError if it is gone."""
+        tensor = self.get()
+        if tensor is None:
+            raise KeyError(self.path)
         return tensor
 
 

@@ -167,12 +167,25 @@ class _Functionalizer(Memory):
         a = self.tensors[o.value.name]
         base = a.base.argument
         if base is not None:
+            if _reinterprets(a, base):
+                raise CompileError(
+                    "MC012",
+                    f"the model returns a view of {base.name} that reads its memory in another way "
+                    "(another dtype, or lazily conjugated or negated)",
+                    remedy="Return a copy of it (.clone()).",
+                )
             return Output(base, None, self.region(a))
         value = self.read(a)
         if any(value.name == v.name for v in self.graph.arguments):
             out = self.fresh(f"{o.value.name}_out", value.type.pure())
             value = self.emit("aten.clone", (value,), (), (out,), "a new tensor for every call")
         return Output(value, o.strides)
+
+
+def _reinterprets(a: Alias, base: Value) -> bool:
+    """Are the elements of this view other numbers than those of its base? No strides can say that."""
+    lazy = any(v.op in ("aten._conj", "aten._neg_view") for v in a.chain)
+    return lazy or a.value.type.dtype is not base.type.dtype
 
 
 def _is_view(node: Node) -> bool:

@@ -189,7 +189,8 @@ class _Builder:
 
     def parameter_requires_grad(self) -> bool:
         """Does any parameter of the graph require a gradient now?"""
-        return any(slot.read().requires_grad for slot in self.captured.slots)
+        tensors = (slot.get() for slot in self.captured.slots)
+        return any(t is not None and t.requires_grad for t in tensors)
 
     def structure(self) -> None:
         """The same modules still stand in each module: one comparison of identities per parent."""
@@ -258,7 +259,7 @@ def _braces(value: Any) -> str:
 
 
 def _same(a: Slot, b: Slot) -> bool:
-    return a.read() is b.read()
+    return a.get() is b.get()
 
 
 def _apart(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from minicompile.capture.fakes import fake_tensors
+from minicompile.capture.shape_rules import ShapeRules
 from minicompile.capture.views import View
 from minicompile.errors import CompileError
 from minicompile.ir.graph import Graph, Value
@@ -50,7 +51,7 @@ def dense_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]
 
 def eager_strides(graph: Graph) -> dict[str, tuple[int, ...]]:
     """The strides that the values of a captured graph have in eager: it runs once on fake tensors."""
-    with fake_tensors() as fake, fake, torch.no_grad():
+    with fake_tensors() as fake, fake, ShapeRules(), torch.no_grad():
         env = {
             v.name: torch.empty_strided(v.type.dims, v.type.dense_strides, dtype=v.type.dtype.torch)
             for v in graph.arguments

@@ -60,7 +60,10 @@ class ParameterReader:
 
         ParametersChanged if a parameter no longer is what was compiled for.
         """
-        now = self._pointers()
+        try:
+            now = self._pointers()
+        except (AttributeError, KeyError):  # set to None, or deleted: `problem` says which
+            now = ()
         if now != self._checked:
             problem = self.problem()
             if problem:
@@ -71,9 +74,8 @@ class ParameterReader:
     def problem(self) -> str:
         """What no longer fits, in words: ``fc1.weight: shape (4, 8), was (2, 8)``; "" if all is well."""
         for slot, value in zip(self._slots, self._values):
-            try:
-                tensor = slot.read()
-            except KeyError:
+            tensor = slot.get()
+            if tensor is None:
                 return f"{slot.path}: it is gone"
             difference = _difference(tensor, value, self._captured)
             if difference:

@@ -6,12 +6,13 @@ may take and its capture may not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
 from torch._prims_common import suggest_memory_format
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 aten = torch.ops.aten
@@ -22,6 +23,17 @@ def grouped_mm(a: Any, b: Any, offs: Any = None, bias: Any = None, out_dtype: An
     ragged = offs is not None and b.dim() == 3
     shape = (a.shape[0], b.shape[-1]) if ragged else (*a.shape[:-1], b.shape[-1])
     return a.new_empty(shape, dtype=out_dtype or a.dtype)
+
+
+def roll(x: torch.Tensor, shifts: Any, dims: Any = ()) -> torch.Tensor:
+    """The CPU kernel joins two pieces, one axis after the other; without `dims` it flattens first."""
+    if not dims:
+        return torch.empty_like(x, memory_format=torch.contiguous_format)
+    for shift, dim in zip(shifts, dims):
+        n = x.shape[dim]
+        start = -shift % max(n, 1)
+        x = torch.cat([x.narrow(dim, start, n - start), x.narrow(dim, 0, start)], dim)
+    return x
 
 
 def _new_memory(op: OpOverload) -> Callable[..., Any]:
@@ -67,6 +79,16 @@ _AS_SUM = (aten.div.Tensor_mode, aten.floor_divide.default, aten.copysign.Tensor
 
 RULES: dict[OpOverload, Callable[..., Any]] = {
     aten._grouped_mm.default: grouped_mm,
+    aten.roll.default: roll,
     **{op: _new_memory(op) for op in _NEW_MEMORY},
     **{op: _as_sum(op) for op in _AS_SUM},
 }
+
+
+class ShapeRules(TorchDispatchMode):
+    """While it is on, ops on fake tensors follow the rules."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return RULES.get(func, func)(*args, **(kwargs or {}))

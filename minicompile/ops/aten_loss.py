@@ -56,6 +56,8 @@ def smooth_l1_loss(
     self: Handle, target: Handle, reduction: int = MEAN, beta: float = 1.0
 ) -> Handle:
     """``d*d / (2*beta)`` for ``d = |self - target| < beta``, else ``d - beta/2``."""
+    if beta < 0:
+        raise NotNative("PyTorch raises for a negative beta")
 
     def loss(x: Handle, y: Handle) -> Handle:
         d = absolute(x - y)
@@ -67,6 +69,8 @@ def smooth_l1_loss(
 @composite("huber_loss", samples=[*_SAMPLES, sample(*PAIR, NONE, 0.5)])
 def huber_loss(self: Handle, target: Handle, reduction: int = MEAN, delta: float = 1.0) -> Handle:
     """``d*d / 2`` for ``d = |self - target| <= delta``, else ``delta * (d - delta/2)``."""
+    if delta <= 0:
+        raise NotNative("PyTorch raises for a delta that is not positive")
 
     def loss(x: Handle, y: Handle) -> Handle:
         d = absolute(x - y)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+import minicompile as mc
 from minicompile.capture import Functionalize, capture
 from minicompile.errors import CompileError
 from tests.capture.harness import ops, same_as_eager
@@ -281,3 +282,20 @@ def test_refusals_name_the_line(f: Any) -> None:
         error
     )
     assert error.value.context.startswith("y.")
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.real,
+        lambda x: x.conj()[1:],
+        lambda x: torch.view_as_real(x),
+        lambda x: x.view(torch.float64),
+    ],
+)
+def test_views_that_read_memory_in_another_way_are_refused(view: Any) -> None:
+    x = torch.randn(3, dtype=torch.complex64)
+    with pytest.raises(CompileError, match=r"MC012.*in another way"):
+        mc.compile(view, fullgraph=True)(x)
+    with pytest.warns(UserWarning, match="run eagerly"):
+        assert torch.equal(mc.compile(view)(x), view(x))
