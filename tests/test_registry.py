@@ -104,7 +104,7 @@ def test_layouts(layout: str) -> None:
     check_all([c for c in moved if c.eager() is not None])
 
 
-@pytest.mark.parametrize("shape", [(0,), (3, 0), ()], ids=str)
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), ()], ids=str)
 def test_empty_and_scalars(shape: tuple[int, ...]) -> None:
     """All tensors of a call in one shape without elements, or without axes."""
     sized = [c for c in representatives() if "batch_norm" not in c.overload]  # one size per channel
