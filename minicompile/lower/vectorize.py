@@ -186,11 +186,13 @@ def cost(stmts: Body, axis: str, strides: Strides) -> float:
 def _move(a: Access, strides: tuple[int, ...], axis: str) -> float:
     """A load or store: neighbours 1, one value for all lanes 1/2, lanes far apart 28 (stores: 29).
 
-    Scalars are in registers and cost nothing.
+    A load of every other element is two of neighbours and a shuffle.  Scalars cost nothing.
     """
     if not a.index:
         return 0
     step = stride(a.index, strides, axis) if axis else 1
+    if step == 2 and a.mode == "r":
+        return 3
     return 0.5 if step == 0 else 1 if step == 1 else STRIDED + (a.mode != "r")
 
 
