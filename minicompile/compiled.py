@@ -20,7 +20,7 @@ from torch import nn
 from minicompile.capture.captured import Captured, flatten
 from minicompile.capture.guards import make_guard
 from minicompile.capture.parameters import ParameterReader, ParametersChanged
-from minicompile.capture.tracer import capture
+from minicompile.capture.tracer import capture, is_capturing
 from minicompile.check import Check, check
 from minicompile.compile import Build, build
 from minicompile.errors import CompileError
@@ -110,6 +110,8 @@ class Compiled:
             self._latest = None
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if is_capturing():
+            return self._model(*args, **kwargs)
         leaves, structure = flatten(args, kwargs)
         if self._needs_gradient(leaves):
             warnings.warn(_GRADIENT, stacklevel=3)

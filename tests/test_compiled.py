@@ -270,3 +270,10 @@ def test_copies_have_their_own_weights(copied: Any) -> None:
 def test_values_of_the_wrong_kind(keywords: dict[str, Any]) -> None:
     with pytest.raises(CompileError, match="MC002"):
         mc.compile(torch.sin, **keywords)
+
+
+def test_a_compiled_function_inside_another() -> None:
+    inner = mc.compile(lambda x: x + 1)
+    outer = mc.compile(lambda x: inner(x) * 2, fullgraph=True)
+    assert torch.equal(quiet(outer, torch.ones(3)), torch.full((3,), 4.0))
+    assert not inner.entries

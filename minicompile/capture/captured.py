@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+from minicompile.capture.reads import Hooks, Read
 from minicompile.ir.graph import Graph
 
 
@@ -107,6 +108,8 @@ class Captured:
     slots: tuple[Slot, ...]  # one per graph parameter, in order
     tied: tuple[tuple[Slot, Slot], ...]  # pairs that were one tensor
     modules: tuple[ModuleFact, ...]
+    reads: tuple[Read, ...]
+    hooks: tuple[Hooks, ...]
     results: tuple[Result, ...]
     out_spec: TreeSpec
     mutated: tuple[str, ...]  # arguments that the call writes to

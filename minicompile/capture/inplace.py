@@ -132,6 +132,10 @@ def wide_dtypes(pure: PureCall, types: Iterable[TensorType]) -> list[DType | Non
 
     ``x.add_(y)`` with a half x and a float y computes in float and rounds to half.
     """
+    if (
+        pure.op in _WITH_STATISTICS.values()
+    ):  # PyTorch's shape rule widens them, its kernel does not
+        return [None for _ in types]
     values = {v.name: v for v in values_in((pure.args, tuple(v for _, v in pure.attrs)))}
     env = {
         name: torch.empty(v.type.dims, dtype=v.type.dtype.torch, device="meta")

@@ -51,7 +51,8 @@ def dense_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]
 
 def eager_strides(graph: Graph) -> dict[str, tuple[int, ...]]:
     """The strides that the values of a captured graph have in eager: it runs once on fake tensors."""
-    with fake_tensors() as fake, fake, ShapeRules(), torch.no_grad():
+    rules = ShapeRules()  # type: ignore[no-untyped-call]
+    with fake_tensors() as fake, fake, rules, torch.no_grad():
         env = {
             v.name: torch.empty_strided(v.type.dims, v.type.dense_strides, dtype=v.type.dtype.torch)
             for v in graph.arguments

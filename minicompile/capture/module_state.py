@@ -24,7 +24,8 @@ from torch.nn.utils.stateless import _reparametrize_module
 from minicompile.capture.captured import ModuleFact, Slot
 from minicompile.capture.fakes import fake_like
 from minicompile.capture.names import Namer, graph_name
-from minicompile.capture.side_effects import ArgumentFake, Watch
+from minicompile.capture.reads import Hooks, Read, hooks_of
+from minicompile.capture.side_effects import BOOKKEEPING, ArgumentFake, Watch
 from minicompile.errors import CompileError
 
 
@@ -39,6 +40,7 @@ class ModuleState:
         self.slot_of: dict[int, Slot] = {}  # id(fake) -> slot
         self.arguments: dict[str, ArgumentFake] = {}  # by the name of the slot
         self.training: dict[int, bool] = {}  # id(module) -> the flag that was read
+        self.attributes: dict[tuple[int, str], tuple[nn.Module, Any]] = {}  # others that were read
         self.modules: list[tuple[str, nn.Module, nn.Module | None, str]] = []
         self.called: set[int] = set()
         self._kept: list[torch.Tensor] = []  # an id stays unique while its object lives
@@ -106,9 +108,21 @@ class ModuleState:
     def constant(self, tensor: torch.Tensor) -> torch.Tensor:
         """The fake of a real tensor met in the trace: a parameter's, or that of a new constant."""
         if id(tensor) not in self.fakes:
-            n = sum(slot.module is None for slot in self.slots)
-            return self.remember(tensor, Slot("", f"const{n}", constant=tensor))
+            return self.remember(
+                tensor, self._attribute_slot(tensor) or self._constant_slot(tensor)
+            )
         return self.fakes[id(tensor)]
+
+    def _attribute_slot(self, tensor: torch.Tensor) -> Slot | None:
+        """The plain attribute of a module that was read as this tensor, if there is one."""
+        for (_, name), (module, value) in self.attributes.items():
+            if value is tensor:
+                return Slot("", self._path(module, name), module, "__dict__", name)
+        return None
+
+    def _constant_slot(self, tensor: torch.Tensor) -> Slot:
+        n = sum(slot.module is None for slot in self.slots)
+        return Slot("", f"const{n}", constant=tensor)
 
     def on_call(self, module: nn.Module) -> None:
         """A module is about to run: adopt it if it is new."""
@@ -125,14 +139,19 @@ class ModuleState:
         self._stack.close()
 
     @contextlib.contextmanager
-    def training_reads(self) -> Iterator[None]:
-        """Note which modules' `training` flags this thread looks at."""
+    def attribute_reads(self) -> Iterator[None]:
+        """Note which attributes of modules this thread looks at."""
         owner = threading.get_ident()
 
         def get(module: nn.Module, name: str) -> Any:
             value = object.__getattribute__(module, name)
-            if name == "training" and threading.get_ident() == owner:
-                self.training[id(module)] = bool(value)
+            if threading.get_ident() == owner:
+                if name == "training":
+                    self.training[id(module)] = bool(value)
+                elif name not in _EVERY_MODULES and name in object.__getattribute__(
+                    module, "__dict__"
+                ):
+                    self.attributes.setdefault((id(module), name), (module, value))
             return value
 
         nn.Module.__getattribute__ = get  # type: ignore[method-assign, assignment]
@@ -152,6 +171,38 @@ class ModuleState:
             for path, m, parent, attribute in self.modules
             if id(m) in used
         )
+
+    def reads(self) -> tuple[Read, ...]:
+        """Attributes that were read, and parameters that are None, of modules; after `close`.
+
+        What the model itself set is left out (see `Watch`), and tensors that are read at each call.
+        """
+        slots = {(id(s.module), s.attribute) for s in self.slots}
+        found = [
+            Read(self._path(m, name), m.__dict__, name, value)
+            for (key, name), (m, value) in self.attributes.items()
+            if m.__dict__.get(name, ...) is value
+            and name not in BOOKKEEPING
+            and (key, name) not in slots
+        ]
+        for m in self.ran():
+            for table in (m._parameters, m._buffers):
+                found += [Read(self._path(m, n), table, n, None) for n in table if table[n] is None]
+        return tuple(found)
+
+    def ran(self) -> list[nn.Module]:
+        """The modules that were called."""
+        return [m for _, m, _, _ in self.modules if id(m) in self.called]
+
+    def hooks(self) -> tuple[Hooks, ...]:
+        """The hooks that ran with them."""
+        return hooks_of((self.paths[id(m)], m) for m in self.ran())
+
+    def _path(self, module: nn.Module, name: str) -> str:
+        return ".".join(p for p in (self.paths.get(id(module), ""), name) if p)
+
+
+_EVERY_MODULES = frozenset(vars(nn.Module()))  # what every module has: `_parameters`, hooks, ...
 
 
 def roots_of(model: Any) -> Iterator[tuple[nn.Module, str]]:

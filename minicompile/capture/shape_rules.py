@@ -85,7 +85,7 @@ RULES: dict[OpOverload, Callable[..., Any]] = {
 }
 
 
-class ShapeRules(TorchDispatchMode):
+class ShapeRules(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While it is on, ops on fake tensors follow the rules."""
 
     def __torch_dispatch__(

@@ -3,7 +3,8 @@
 A capture runs the model's Python once.  What Python changes on the way would not happen again when the
 compiled graph runs, so that a model that counts its calls or caches a tensor in an attribute would
 silently go wrong.  Watched are: attributes and buffers of modules, and the random number generators.
-(Not watched: globals, and the insides of the user's own lists and objects.)
+Lists and dictionaries among the arguments are compared afterwards, too.  (Not watched: globals, and the
+insides of the user's own lists and objects.)
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._pytree import TreeSpec, tree_flatten
 
 from minicompile.errors import CompileError
 from minicompile.ir.graph import Node
@@ -22,7 +24,7 @@ from minicompile.ir.graph import Node
 _MISSING = object()
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, torch.dtype, torch.device)
 # nn.LSTM and its like notice that their weights were swapped, and note down the new ones.
-_BOOKKEEPING = {"_flat_weights", "_flat_weight_refs", "_flat_weights_names", "_all_weights"}
+BOOKKEEPING = {"_flat_weights", "_flat_weight_refs", "_flat_weights_names", "_all_weights"}
 _WAYS_OUT = (
     "Return the new value instead, or update a registered buffer in place (self.buffer.copy_(value)). "
     "Without fullgraph=True the call is left to eager PyTorch."
@@ -49,7 +51,7 @@ class Watch:
         for path, d, before in self._seen:
             for name in [*before, *(k for k in d if k not in before)]:
                 old, new = before.get(name, _MISSING), d.get(name, _MISSING)
-                if old is new or name in _BOOKKEEPING:
+                if old is new or name in BOOKKEEPING:
                     continue
                 if _same_plain(old, new) or _scratch(old, new, matters):
                     continue
@@ -100,6 +102,17 @@ class ArgumentFake:
                 remedy=f"Write into it instead: {name}.copy_(value), or return the new tensor.",
             )
         return int(self.fake.untyped_storage()._cdata)
+
+
+def unchanged_arguments(leaves: list[Any], spec: TreeSpec, arguments: Any) -> None:
+    """Refuse a model that changes the lists and dictionaries that it was given."""
+    now, now_spec = tree_flatten(arguments)
+    if now_spec != spec or any(a is not b for a, b in zip(leaves, now, strict=True)):
+        raise CompileError(
+            "MC012",
+            "the model changes a list or dictionary among its arguments",
+            remedy="Return the new values. Without fullgraph=True the call is left to eager PyTorch.",
+        )
 
 
 def no_overlap(mutated: tuple[str, ...], real: Mapping[str, torch.Tensor]) -> None:

@@ -28,6 +28,7 @@ from minicompile.capture.fakes import fake_like, fake_tensors
 from minicompile.capture.module_state import ModuleState, roots_of
 from minicompile.capture.names import Namer, graph_name, leaf_names
 from minicompile.capture.provenance import Provenance, run_model
+from minicompile.capture.reads import reads_of_functions
 from minicompile.capture.recorder import Recorder, TorchCalls
 from minicompile.capture.refuse import check_input, explained
 from minicompile.capture.shortcuts import no_shortcuts
@@ -36,11 +37,13 @@ from minicompile.capture.side_effects import (
     addresses_memory,
     no_overlap,
     steady_generators,
+    unchanged_arguments,
 )
 from minicompile.errors import CompileError
 from minicompile.ir.graph import Graph, Output, Value
 from minicompile.ir.torch_call import hidden_writes
 
+_CAPTURING = threading.local()  # has `depth` in the threads that capture
 _LOCK = threading.RLock()  # modules are patched and their parameters swapped: one capture at a time
 
 # Python values that may stand among the arguments; anything else could hide tensors or change.
@@ -68,12 +71,26 @@ def capture(
     """
     if not callable(model):
         raise CompileError("MC002", f"a {type(model).__name__} is not callable")
-    with _LOCK, fake_tensors() as fake, steady_generators():
+    with _LOCK, _noted(), fake_tensors() as fake, steady_generators():
         session = _Session(model, tuple(args), dict(kwargs or {}), device, provenance, fake)
         try:
             return session.run()
         except Exception as error:
             raise explained(error, session.provenance.override) from None
+
+
+def is_capturing() -> bool:
+    """Is this thread in the middle of a capture? Compiled functions met there run as they were written."""
+    return getattr(_CAPTURING, "depth", 0) > 0
+
+
+@contextlib.contextmanager
+def _noted() -> Iterator[None]:
+    _CAPTURING.depth = getattr(_CAPTURING, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _CAPTURING.depth -= 1
 
 
 @dataclass(frozen=True)
@@ -118,6 +135,7 @@ class _Session:
                 for root, prefix in roots_of(self.model):
                     self.state.adopt(root, prefix)
                 out = run_model(self.model, fake_args, fake_kwargs)
+            unchanged_arguments(fakes, spec, (fake_args, fake_kwargs))
             self.state.watch.check(self.state.matters)
         finally:
             self.state.close()
@@ -131,7 +149,7 @@ class _Session:
                 torch.inference_mode(False),
                 torch.no_grad(),
                 no_shortcuts(),
-                self.state.training_reads(),
+                self.state.attribute_reads(),
                 self.provenance.module_paths(self.state.on_call),
                 self.fake,
                 self.recorder,
@@ -186,6 +204,8 @@ class _Session:
             slots=tuple(slots),
             tied=tuple(pair for pair in self.state.tied if pair[0] in slots),
             modules=self.state.facts(),
+            reads=(*self.state.reads(), *reads_of_functions(self.model, self.state.ran())),
+            hooks=self.state.hooks(),
             results=tuple(results),
             out_spec=out_spec,
             mutated=mutated,
@@ -207,6 +227,12 @@ class _Session:
                 results.append(Result(literal=_literal(x)))
                 continue
             fake = self.recorder.fake_of(x)
+            if x.requires_grad and x.grad_fn is not None:
+                raise CompileError(
+                    "MC012",
+                    "the model returns a result that requires a gradient (torch.enable_grad inside it)",
+                    remedy="Call .detach() on it, or leave the grad mode to the caller.",
+                )
             if id(fake) not in number:
                 number[id(fake)] = len(outputs)
                 outputs.append(Output(self.recorder.value_of(fake), eager_strides(fake)))

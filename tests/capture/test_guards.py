@@ -231,3 +231,80 @@ def test_no_parameters_and_constants() -> None:
     assert ParameterReader(capture(double, (X,))).pointers() == ()
     c = torch.ones(8)
     assert ParameterReader(capture(lambda x: x + c, (X,))).tensors() == [c]
+
+
+# ------------------------------------------------------------------------------- what is read
+
+
+SCALE = 2.0
+
+
+class Scaled(nn.Module):
+    """Reads a number, a tuple, a tensor and a global."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(8, 8, bias=False)
+        self.factor, self.axes, self.cache, self.unread = 3, (0, 1), torch.ones(8), 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x).sum(self.axes) * self.factor * SCALE + self.cache
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda m: setattr(m, "factor", 4), "factor: 4, was 3"),
+        (lambda m: setattr(m, "factor", 3.0), "factor: 3.0, was 3"),
+        (lambda m: delattr(m, "factor"), "factor: None, was 3"),
+        (lambda m: setattr(m, "axes", (1,)), "axes: (1,), was (0, 1)"),
+        (lambda m: setattr(m.inner, "bias", nn.Parameter(torch.ones(8))), "inner.bias: Param"),
+        (lambda m: m.inner.register_forward_hook(lambda *a: None), "a hook was added"),
+        (lambda m: m.register_forward_pre_hook(lambda *a: None), "a hook was added"),
+        (lambda m: m.__class__.forward.__globals__.update(SCALE=5.0), "the global SCALE: 5.0"),
+    ],
+)
+def test_what_modules_read(change: Any, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    model = Scaled()
+    guard = guard_of(model, X)
+    model.unread, model.axes = 2, tuple([0, 1])
+    assert guard.check([X])
+    change(model)
+    assert not guard.check([X])
+    assert guard.explain([X]).startswith(words)
+
+
+def test_a_tensor_in_an_attribute_is_read_anew() -> None:
+    model = Scaled()
+    captured = capture(model, (X,))
+    model.cache = torch.zeros(8)
+    assert make_guard(captured).check([X])
+    assert any(t is model.cache for t in ParameterReader(captured))
+
+
+def test_hooks_that_change() -> None:
+    model = nn.Linear(8, 8)
+    handle = model.register_forward_hook(lambda m, x, out: out + 1)
+    guard = guard_of(model, X)
+    assert guard.check([X])
+    handle.remove()
+    assert not guard.check([X])
+
+
+def test_closures_and_objects() -> None:
+    class Owner:
+        k = 1
+
+        def method(self, x: Tensor) -> Tensor:
+            return x * self.k * factor
+
+    factor = 2.0
+    owner = Owner()
+    owner.k = 3
+    guard = guard_of(owner.method, X)
+    assert guard.check([X])
+    factor = 3.0
+    assert guard.explain([X]) == "factor in the closure: 3.0, was 2.0"
+    factor, owner.k = 2.0, 4
+    assert guard.explain([X]) == "the attribute k: 4, was 3"

@@ -240,3 +240,26 @@ def test_lazy_modules() -> None:
 def test_scripted_modules() -> None:
     with pytest.raises(CompileError, match=r"MC010.*TorchScript"):
         capture(nn.Sequential(torch.jit.script(nn.Linear(3, 3))), (X,))
+
+
+def test_changed_lists_and_dictionaries_are_refused() -> None:
+    def grows(x: torch.Tensor, log: list[Any]) -> torch.Tensor:
+        log.append(x)
+        return x
+
+    def replaces(d: dict[str, torch.Tensor]) -> torch.Tensor:
+        d["x"] = d["x"] + 1
+        return d["x"]
+
+    for model, arguments in ((grows, (X, [])), (replaces, ({"x": X},))):
+        with pytest.raises(CompileError, match=r"MC012.*list or dictionary"):
+            capture(model, arguments)
+
+
+def test_gradients_inside_are_refused() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            return x + 1
+
+    with pytest.raises(CompileError, match=r"MC012.*requires a gradient"):
+        capture(f, (X.clone().requires_grad_(),))
