@@ -48,7 +48,10 @@ def _runs_eagerly(e: Exception) -> bool:
 def _kind_of_call(leaves: list[Any], structure: Any) -> Any:
     """What decides whether a call can be captured: types and shapes, and the values of other leaves."""
     return structure, tuple(
-        (x.dtype, x.shape) if isinstance(x, torch.Tensor) else (type(x), repr(x)) for x in leaves
+        (x.dtype, None if x.is_nested else x.shape)
+        if isinstance(x, torch.Tensor)
+        else (type(x), repr(x))
+        for x in leaves
     )
 
 

@@ -136,6 +136,8 @@ def _layout(scope: Scope, node: Node, index: Indices) -> Expr:
     if read.other is not None:
         result = Const(_as(node.out.type.dtype, read.other), node.out.type.dtype)
     for arm in reversed(read.arms):
+        if any(low >= high for low, _, high in arm.conds):
+            continue  # an operand without elements is never read
         value = guarded.element(xs[arm.operand], arm.index)
         assert not arm.conds or result is not None, (
             f"{node.op} reads nowhere outside its conditions"
