@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 
@@ -24,6 +25,31 @@ QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 @given(program=programs())
 def test_program(program: Program) -> None:
     check_program(program)
+
+
+F32 = "float32"
+# Programs that went wrong once, or nearly: (statements, inputs)
+LESSONS = [
+    ("x0.copy_(x0); return [x0]", [((5,), F32, "expanded")]),
+    ("x0.zero_(); return [x0]", [((3,), "bool", "expanded")]),
+    ("return [x0.clone(), x0 * 1]", [((2, 1, 5), F32, "expanded")]),
+    ("t = x1.sum(); x1.add_(t); return [t]", [((), "bfloat16", "offset")] * 2),
+    ("t = x0.clone(); x0.mul_(2); return [t, x0, x0[1:]]", [((3, 2), F32, "gaps")]),
+    ("return [nn.functional.pad(x0, (-1, 1), value=3.0)]", [((1,), F32, "offset")]),
+    ("return [cat([x0[:0], x0[:0]], 1)]", [((0,), F32, "contiguous")]),
+    ("return [nn.functional.batch_norm(x0, x1, x1).view(-1)]",
+     [((2, 3, 4), F32, "transposed"), ((3,), F32, "contiguous")]),
+    ("return [floor_divide(x0, x1), copysign(x0, x1)]",
+     [((3, 4), F32, "transposed"), ((4,), F32, "contiguous")]),
+    ("return [as_strided_copy(x0, (2, 2), (1, 2), 1)]", [((3, 4), F32, "transposed")]),
+    ("return [nn.functional.adaptive_max_pool1d(x0, 3, True)[1]]", [((2, 3, 7), F32, "gaps")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "recipes"), LESSONS, ids=[body for body, _ in LESSONS])
+def test_lesson(body: str, recipes: list[Any]) -> None:
+    head = ", ".join(f"x{n}" for n in range(len(recipes)))
+    check_program(Program(f"def program({head}):\n    {body}\n", tuple(recipes)))
 
 
 def check_program(program: Program) -> None:

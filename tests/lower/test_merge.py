@@ -110,6 +110,31 @@ def k(x: f32[4, 8], y: f32[4, 8]) -> y:
     ]
 
 
+def test_repeats_in_indices_are_renamed() -> None:
+    source = """
+def k(x: f32[8, 8], y: f32[8]) -> y:
+    for i in serial(8):
+        a: i64 = index(i) * 3
+        check(a, 8)
+        b: i64 = index(i) * 3
+        check(b, 8)
+        y[i] = x[a, b]
+"""
+    rows = merged(source)
+    assert "y[i] = x[a, a]" in rows and "check(b" not in rows
+
+
+def test_zeros_of_both_signs_are_no_repeats() -> None:
+    source = """
+def k(x: f32[8], y: f32[8]) -> y:
+    for i in serial(8):
+        a: f32 = copysign(f32(1.0), f32(0.0))
+        b: f32 = copysign(f32(1.0), f32(-0.0))
+        y[i] = x[i] + (a - b)
+"""
+    assert "a - b" in merged(source)
+
+
 def test_layer_norm_is_one_nest() -> None:
     program = lowered(
         """
