@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
 
 from minicompile.errors import CompileError, NotNative
 from minicompile.ir.graph import Graph, Node, Value, map_node, substitute
@@ -83,6 +87,8 @@ def expand(
         return [extern(node, "no entry in the registry")], {}
     if any(v.type.dtype.kind == "c" for v in (*node.operands, *node.outs)):
         return [extern(node, "complex numbers are left to PyTorch")], {}
+    if beyond_range(node):
+        return [extern(node, "a number is beyond the range of the dtype")], {}
     builder = Builder(node.outs[0].name, taken)
     try:
         results = run_body(node, entry.body, builder)
@@ -96,6 +102,14 @@ def expand(
 
 def extern(node: Node, reason: str) -> Node:
     return node if node.why.startswith(EXTERN) else replace(node, why=EXTERN + reason)
+
+
+def beyond_range(node: Node) -> bool:
+    """Is a Python number too large for a float dtype here? Some ops of PyTorch raise then, some take inf."""
+    dtypes = {v.type.dtype for v in (*node.operands, *node.outs)}
+    largest = min((torch.finfo(d.torch).max for d in dtypes if d.kind == "f"), default=math.inf)
+    numbers = tree_leaves((node.args, tuple(v for _, v in node.attrs)))
+    return any(isinstance(n, float) and largest < abs(n) < math.inf for n in numbers)
 
 
 def run_body(node: Node, body: Callable[..., Any], builder: Builder) -> tuple[Value, ...]:

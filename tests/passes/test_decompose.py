@@ -172,3 +172,19 @@ def _i64() -> Any:
     from minicompile.ir.types import i64
 
     return i64
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "native"),
+    [("f32", 1e39, False), ("f16", 1e6, False), ("f32", 1e38, True), ("f32", float("inf"), True)],
+)
+def test_numbers_beyond_the_range_are_left_to_pytorch(
+    dtype: str, number: float, native: bool
+) -> None:
+    g = graph(f"""
+    def f(x: {dtype}[4]) -> {dtype}[4]:
+        t0: {dtype}[4] = aten.clamp(x, None, {number})
+        return t0
+    """)
+    new, _ = PassManager.of("decompose").run(g)
+    assert any(n.is_extern for n in new.nodes) != native
