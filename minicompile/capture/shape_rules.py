@@ -36,6 +36,18 @@ def roll(x: torch.Tensor, shifts: Any, dims: Any = ()) -> torch.Tensor:
     return x
 
 
+def layer_norm(x: torch.Tensor, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """As the CPU kernel; PyTorch's rule computes a variance, and imports torch.distributed for it (0.3 s)."""
+    given = [t.shape for t in (weight, bias) if t is not None]
+    if any(tuple(s) != tuple(shape) for s in (x.shape[x.dim() - len(shape) :], *given)):
+        return aten.native_layer_norm.default(x, shape, weight, bias, eps)  # raises as eager does
+    mixed = weight is not None and weight.dtype is not x.dtype
+    kept = (*x.shape[: x.dim() - len(shape)], *(1 for _ in shape))
+    statistics = x.new_empty(kept, dtype=weight.dtype if mixed else x.dtype)
+    result = torch.empty_like(x, memory_format=torch.contiguous_format)
+    return result, statistics, torch.empty_like(statistics)
+
+
 def _new_memory(op: OpOverload) -> Callable[..., Any]:
     """Results in the memory format of the first operand; the fakes would keep any order of its axes."""
 
@@ -80,6 +92,7 @@ _AS_SUM = (aten.div.Tensor_mode, aten.floor_divide.default, aten.copysign.Tensor
 RULES: dict[OpOverload, Callable[..., Any]] = {
     aten._grouped_mm.default: grouped_mm,
     aten.roll.default: roll,
+    aten.native_layer_norm.default: layer_norm,
     **{op: _new_memory(op) for op in _NEW_MEMORY},
     **{op: _as_sum(op) for op in _AS_SUM},
 }

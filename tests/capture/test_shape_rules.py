@@ -1,29 +1,29 @@
-"""Shape rules of our own: strides as the CPU kernel makes them, which PyTorch's fakes do not."""
+"""Our own shape rules say what the CPU kernels do."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 import torch
 
 import minicompile as mc
-
-CHANNELS_LAST = torch.randn(2, 5, 3, 4).to(memory_format=torch.channels_last)
-PERMUTED = torch.randn(4, 3, 2, 5).permute(2, 3, 1, 0)
+from minicompile.capture.shape_rules import layer_norm
 
 
-@pytest.mark.parametrize("x", [CHANNELS_LAST, PERMUTED, CHANNELS_LAST[:, :, 1:]])
-@pytest.mark.parametrize("arguments", [(1, 0), ((1, 2), (0, 3)), (0, 1), (3,)])
-def test_roll(x: torch.Tensor, arguments: Any) -> None:
-    want = torch.roll(x, *arguments)
-    got = mc.compile(torch.roll, backend="interpreter")(x, *arguments)
-    assert torch.equal(got, want) and got.stride() == want.stride()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("weights", ["none", "same", "mixed"])
+@pytest.mark.parametrize("axes", [1, 2])
+def test_layer_norm(dtype: torch.dtype, weights: str, axes: int) -> None:
+    if weights == "mixed" and dtype in (torch.float32, torch.float64):
+        return  # only half precision mixes
+    x = torch.randn(2, 5, 3, 4).to(dtype).transpose(1, 2)
+    shape = x.shape[-axes:]
+    kind = torch.float32 if weights == "mixed" else dtype
+    w = None if weights == "none" else torch.ones(shape, dtype=kind)
+    want = torch.native_layer_norm(x, shape, w, w, 1e-5)
+    for got, real in zip(layer_norm(x, shape, w, w, 1e-5), want, strict=True):
+        assert (got.shape, got.dtype, got.stride()) == (real.shape, real.dtype, real.stride())
 
 
-def test_as_strided_sees_the_order_of_memory_of_a_result() -> None:
-    def f(x: torch.Tensor) -> torch.Tensor:
-        return torch.as_strided(torch.roll(x, -1, 0), (5, 6), (4, 1), 0)
-
-    got = mc.compile(f, backend="interpreter")(CHANNELS_LAST)
-    assert torch.equal(got, f(CHANNELS_LAST))
+def test_wrong_shapes_are_still_refused() -> None:
+    with pytest.raises(RuntimeError, match="normalized_shape"):
+        mc.compile(torch.nn.LayerNorm(4, elementwise_affine=False))(torch.randn(2, 3))
