@@ -19,7 +19,7 @@ from minicompile.ir.text import parse, plain, text
 from minicompile.ir.verify import verify
 from minicompile.tools import zoo
 
-ROUNDING = 1e-4  # how far two right float32 results may be apart; the models' outputs are of order 1
+ROUNDING = 1e-4  # between two right float32 results; the models' outputs are of order 1
 
 
 @cache

@@ -98,6 +98,7 @@ class Memory:
     def write(self, a: Alias, new: Value) -> None:
         """Give a tensor a new value, and with it its base."""
         if a.parent is None:
+            _refuse_overlap(a)
             a.base.value, a.base.version = new, a.base.version + 1
         else:
             self.write(a.parent, self.put(a, a.parent, new))
@@ -166,3 +167,14 @@ class Memory:
             name, n = f"{base}_{n}", n + 1
         self.names.add(name)
         return Value(name, type)
+
+
+def _refuse_overlap(a: Alias) -> None:
+    """A write to one element of an expanded argument changes others: no value shows that."""
+    type = a.value.type if a.base.argument is None else a.base.argument.type
+    if any(step == 0 and n > 1 for n, step in zip(type.dims, type.strides or ())):
+        raise CompileError(
+            "MC012",
+            f"the model writes to {a.name}, whose elements share memory (an expanded tensor)",
+            remedy="Pass a copy (.clone() or .contiguous()), or let eager PyTorch run the call.",
+        )

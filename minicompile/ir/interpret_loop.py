@@ -193,7 +193,9 @@ class _Run:
             position = position + at * step
         counts = self.at.counts
         storage = m.tensor.as_strided((_elements(m.tensor),), (1,), 0)
-        source = self.at.aligned(value).expand(counts).reshape(-1)
+        source = (
+            self.at.aligned(value).expand(counts).reshape(-1).clone()
+        )  # it may be the target itself
         if m.tensor.dtype is torch.bool:
             storage, source = storage.view(torch.uint8), source.to(torch.uint8)
         storage.scatter_reduce_(0, position.expand(counts).reshape(-1), source, SCATTER[op])

@@ -7,14 +7,14 @@ the value's own name), layouts rewrite the index, creations become expressions o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from minicompile.ir.graph import Arg, Node, Value
 from minicompile.ir.index import Index, bounds, ix
 from minicompile.ir.loop import Bind, Call, Check, Const, Expr, If, IndexValue, Load, Name, Stmt
 from minicompile.ir.types import DType, TensorType, bool_, contiguous_strides
-from minicompile.ops.registry import PRIMITIVES, Kind
+from minicompile.ops.registry import PRIMITIVES, Arm, Kind
 
 Indices = tuple[Index, ...]
 
@@ -128,16 +128,15 @@ def _layout(scope: Scope, node: Node, index: Indices) -> Expr:
     assert read_of is not None, f"layout {node.op} has no `read`"
     xs = node.operands
     read = read_of([x.type for x in xs], dict(node.attrs), index, scope.extents)
-    if len(read.arms) == 1 and not read.arms[0].conds:
-        return scope.element(xs[read.arms[0].operand], read.arms[0].index)
+    arms = _possible(read.arms, scope.extents)
+    if arms and not arms[0].conds:
+        return scope.element(xs[arms[0].operand], arms[0].index)
     # An arm is evaluated only where it is chosen, so nothing in it may be bound before.
     guarded = replace(scope, pure=True)
     result: Expr | None = None
     if read.other is not None:
         result = Const(_as(node.out.type.dtype, read.other), node.out.type.dtype)
-    for arm in reversed(read.arms):
-        if any(low >= high for low, _, high in arm.conds):
-            continue  # an operand without elements is never read
+    for arm in reversed(arms):
         value = guarded.element(xs[arm.operand], arm.index)
         assert not arm.conds or result is not None, (
             f"{node.op} reads nowhere outside its conditions"
@@ -145,6 +144,21 @@ def _layout(scope: Scope, node: Node, index: Indices) -> Expr:
         result = If(arm.conds, value, result) if arm.conds and result is not None else value
     assert result is not None, f"layout {node.op} reads nothing"
     return scope.bind(node, result)
+
+
+def _possible(arms: Sequence[Arm], extents: dict[str, int]) -> list[Arm]:
+    """The arms that may be chosen for some element, without the conditions that always hold."""
+    possible: list[Arm] = []
+    for arm in arms:
+        spans = [bounds(i, extents) for _, i, _ in arm.conds]
+        pairs = list(zip(arm.conds, spans))
+        if any(lo >= hi or (s and (s[1] < lo or s[0] >= hi)) for (lo, _, hi), s in pairs):
+            continue
+        open_ = [c for c, s in pairs if s is None or s[0] < c[0] or s[1] >= c[2]]
+        possible.append(replace(arm, conds=tuple(open_)))
+        if not open_:
+            break
+    return possible
 
 
 def _creation(scope: Scope, node: Node, index: Indices) -> Expr:
