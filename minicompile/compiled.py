@@ -83,11 +83,12 @@ class Compiled:
     """
 
     def __init__(self, model: Callable[..., Any], options: Options) -> None:
-        self._model, self.options = model, options
+        self.options = options
         self.entries: list[Entry] = []
         self._latest: Entry | None = None
         self._lock = threading.RLock()
         self._eager: dict[Any, str] = {}  # kind of call -> why it cannot be compiled
+        self._model = model  # last: from here on, new attributes are the module's
         if not isinstance(model, nn.Module):
             functools.update_wrapper(self, model, updated=())
 
@@ -224,6 +225,14 @@ class Compiled:
         if name.startswith("__") or name in ("_model", "options"):
             raise AttributeError(name)
         return getattr(self._model, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Attributes of a module are set on the module: ``compiled.scale = 2`` is seen by its forward."""
+        model = self.__dict__.get("_model")
+        if isinstance(model, nn.Module) and name not in self.__dict__:
+            setattr(model, name, value)
+        else:
+            object.__setattr__(self, name, value)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A decorated method: bound per instance, so that its module's parameters are found."""

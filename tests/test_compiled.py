@@ -272,6 +272,24 @@ def test_values_of_the_wrong_kind(keywords: dict[str, Any]) -> None:
         mc.compile(torch.sin, **keywords)
 
 
+def test_attributes_are_set_on_the_module() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = 2.0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.scale
+
+    model = Scaled()
+    f = mc.compile(model)
+    assert torch.equal(quiet(f, torch.ones(2)), torch.full((2,), 2.0))
+    f.scale = 3.0
+    assert model.scale == 3.0
+    assert torch.equal(quiet(f, torch.ones(2)), torch.full((2,), 3.0))
+    assert len(f.entries) == 2
+
+
 def test_a_compiled_function_inside_another() -> None:
     inner = mc.compile(lambda x: x + 1)
     outer = mc.compile(lambda x: inner(x) * 2, fullgraph=True)
