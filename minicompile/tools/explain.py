@@ -10,6 +10,7 @@ import torch
 
 import minicompile as mc
 from minicompile.errors import CompileError
+from minicompile.ir.types import from_torch, supported
 from minicompile.stages import Stage, Stages
 from minicompile.tools import target as targets
 from minicompile.tools.page import say, table
@@ -57,7 +58,7 @@ def counts(stage: Stage) -> str:
 def describe(x: object) -> str:
     """``f32[8, 64]`` for a tensor, the value for anything else."""
     if isinstance(x, torch.Tensor):
-        kind = str(x.dtype).removeprefix("torch.")
+        kind = str(from_torch(x.dtype)) if supported(x.dtype) else str(x.dtype)
         return f"{kind}{list(x.shape)}"
     return repr(x)
 

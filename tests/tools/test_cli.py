@@ -45,7 +45,7 @@ def test_explain(capsys: Printed) -> None:
     text = out(capsys, "explain", "-c", SMALL)
     for stage in ("capture", "decompose", "fuse", "lower", "codegen"):
         assert stage in text
-    assert "float32[4, 8]" in text
+    assert "f32[4, 8]" in text
 
 
 def test_explain_stage(capsys: Printed) -> None:
