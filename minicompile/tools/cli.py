@@ -96,7 +96,9 @@ def _add_model_commands(add: Callable[[str, Command, str], argparse.ArgumentPars
     made = add("explain", explain.command, "show what every stage did with a model")
     _add_target(made)
     made.add_argument("--stage", help="print this stage's text")
-    made.add_argument("--out", help="write every stage (.py, .svg) and an index.html into this folder")
+    made.add_argument(
+        "--out", help="write every stage (.py, .svg) and an index.html into this folder"
+    )
     made = add("run", run.command, "compile and run a model; times and errors beside eager")
     _add_target(made)
     _add_threads(made)

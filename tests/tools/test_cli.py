@@ -130,7 +130,7 @@ def test_coverage_counts_functional_overloads() -> None:
 
 def test_zoo(capsys: Printed) -> None:
     text = out(capsys, "zoo")
-    assert "resnet" in text and "int64[1, 64]" in text
+    assert "resnet" in text and "i64[1, 64]" in text
 
 
 def test_doctor(capsys: Printed) -> None:
