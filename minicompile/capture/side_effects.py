@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -148,11 +149,12 @@ def addresses_memory(nodes: Iterable[Node], real: Mapping[str, torch.Tensor]) ->
 def steady_generators() -> Iterator[None]:
     """Refuse a model that seeds, or draws from, a generator outside the graph; restore its state."""
     torch_state, python_state = torch.get_rng_state(), random.getstate()
-    moved = []
+    moved: list[str] = []
     try:
-        yield
+        with _watched_seeds() as seeded:
+            yield
     finally:
-        if not torch.equal(torch.get_rng_state(), torch_state):
+        if seeded or not torch.equal(torch.get_rng_state(), torch_state):
             torch.set_rng_state(torch_state)
             moved.append("seeds torch's random generator")
         if random.getstate() != python_state:
@@ -164,3 +166,32 @@ def steady_generators() -> Iterator[None]:
             f"the model {moved[0]} while it runs",
             remedy="Seed outside the model and draw with torch (torch.rand) inside it.",
         )
+
+
+_SEEDING = ("manual_seed", "seed", "set_rng_state")
+
+
+@contextlib.contextmanager
+def _watched_seeds() -> Iterator[list[str]]:
+    """Collects calls that set the state of torch's generator, even if it is put back afterwards."""
+    calls: list[str] = []
+    owner = threading.get_ident()
+
+    def watched(f: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() == owner:
+                calls.append(f.__name__)
+            return f(*args, **kwargs)
+
+        return call
+
+    real = [
+        (place, name, getattr(place, name)) for place in (torch, torch.random) for name in _SEEDING
+    ]
+    for place, name, f in real:
+        setattr(place, name, watched(f))
+    try:
+        yield calls
+    finally:
+        for place, name, f in real:
+            setattr(place, name, f)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from minicompile.ir.graph import Node
 from minicompile.ir.index import Index, Quotient, ix
-from minicompile.ir.loop import Accumulate, Alloc, Bind, Call, Expr, For, Load, Stmt, Store
+from minicompile.ir.loop import Accumulate, Alloc, Bind, Call, Expr, For, Load, Name, Stmt, Store
 from minicompile.ir.types import TensorType
 from minicompile.ir.walk import rewrite, substitute, walk
 from minicompile.lower.element import Indices, KernelScope, Scope, loaded_index
@@ -170,6 +171,11 @@ def _reduction_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stm
     return _accumulate_nest(kernel, node, outer, inner, index, lambda s: s.element(x, full))
 
 
+# Multiply-adds up to which a contraction rounds each product before it adds it, as PyTorch's kernels for
+# small matrices do; beyond, `acc += a * b` becomes one fused multiply-add, and `tile` takes it over.
+SMALL = 2048
+
+
 def _contraction_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[Stmt]:
     a, b = node.operands
     (sa, sb), out = parse_spec(str(node.attr("spec")))
@@ -178,11 +184,16 @@ def _contraction_nest(kernel: KernelScope, node: Node, splits: Splits) -> list[S
     outer, index = space(node.out.type.dims, splits)
     inner, over = space([sizes[axis] for axis in summed], splits, "r")
     at = {**dict(zip(out, index)), **dict(zip(summed, over))}
+    rounded = kernel.fresh(f"{node.out.name}_product")
 
     def term(s: Scope) -> Expr:
         left = s.element(a, tuple(at[axis] for axis in sa))
         right = s.element(b, tuple(at[axis] for axis in sb))
-        return Call("mul", (left, right), node.out.type.dtype)
+        product = Call("mul", (left, right), node.out.type.dtype)
+        if math.prod(sizes.values()) > SMALL:
+            return product
+        s.stmts.append(Bind(rounded, product, node.out.type.dtype, node.origins))
+        return Name(rounded, node.out.type.dtype)
 
     return _accumulate_nest(kernel, node, outer, inner, index, term)
 

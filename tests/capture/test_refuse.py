@@ -263,3 +263,16 @@ def test_gradients_inside_are_refused() -> None:
 
     with pytest.raises(CompileError, match=r"MC012.*requires a gradient"):
         capture(f, (X.clone().requires_grad_(),))
+
+
+def test_seeding_that_is_put_back_afterwards() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(7)
+            return torch.nn.functional.dropout(x, 0.5)
+
+    before = torch.get_rng_state()
+    with pytest.raises(CompileError, match=r"MC012.*seeds torch's random generator"):
+        capture(model, (torch.ones(8),), {})
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.manual_seed.__module__ == "torch.random"

@@ -105,13 +105,14 @@ def f(x: f32[4, 6] @ strides(1, 4)) -> f32[24]:
 
 
 def test_contraction() -> None:
-    assert body(LINEAR).splitlines()[2:9] == [
+    assert body(LINEAR).splitlines()[2:10] == [
         "    for i0 in serial(4):",
         "        for i1 in serial(6):",
         "            t0_acc: f32 @ register",
         "            t0_acc = 0.0",
         "            for r0 in serial(8):",
-        "                t0_acc += x[i0, r0] * w[i1, r0]",
+        "                t0_product: f32 = x[i0, r0] * w[i1, r0]",
+        "                t0_acc += t0_product",
         "            t0[i0, i1] = t0_acc",
     ]
 
@@ -277,3 +278,8 @@ def f(x: f32[4, 6], y: f32[24]) -> (f32[4, 6], f32[24]):
 """
     )
     assert [p.name for p in program.kernels[0].params] == ["x", "y", "t0", "t2"]
+
+
+def test_larger_contractions_multiply_and_add_at_once() -> None:
+    source = LINEAR.replace("8]", "128]")
+    assert "t0_acc += x[i0, r0] * w[i1, r0]" in body(source)
